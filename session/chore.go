@@ -2,6 +2,9 @@ package session
 
 import (
 	"bytes"
+	"iter"
+	"strings"
+	"time"
 
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
@@ -9,20 +12,70 @@ import (
 // A chore is one or more znodes of a directory that the janitor must remove.
 type chore struct {
 	dir   string
-	paths []string // of the znodes; empty until janitor.search has found the znodes
+	paths []string // of the znodes; empty until the look-up by guid has found the znodes
 	guid  string
 	own   bool   // remove only an ephemeral of this session, and only with this data
 	data  []byte // the data that own requires; nil matches any data
 	done  chan struct{}
 
 	attempts int // failed attempts
-	guilty   int // see maxGuilt
+	guilty   int // number of connections that the chore's reads have ended; see maxGuilt and janitor.avoid
+	due      time.Time
+
+	// The following fields belong to the present attempt.
+	look    *wire.Call // the read of the znode; only if own
+	version int32      // of the znode that was read; only if own
+	deletes []*wire.Call
 }
 
-// end tells that the chore is done.
-func (c *chore) end() {
-	if c.done != nil {
-		close(c.done)
+// A directoryLook holds the requests that all chores of a directory share in an attempt.
+type directoryLook struct {
+	quorum *wire.Call // see records.quorum
+	list   *wire.Call
+}
+
+// attempt tries each of the chores once and then settles it. All requests of the attempt
+// are in flight over one connection at the same time.
+func (j *janitor) attempt(w *wire.Conn, chores []*chore) {
+	looks := make(map[string]*directoryLook)
+	for _, c := range chores {
+		c.look, c.deletes = nil, nil
+		c.ask(&j.m.records, w, looks)
+	}
+	// The requests of all chores are sent before the first answer is awaited, so the whole
+	// attempt takes two round trips.
+	undecided := make([]error, len(chores))
+	for i, c := range chores {
+		if undecided[i] = c.decide(j.id.id, looks[c.dir]); undecided[i] == nil {
+			c.remove(&j.m.records, w)
+		}
+	}
+	for i, c := range chores {
+		err := undecided[i]
+		if err == nil {
+			err = c.await()
+		}
+		j.settle(c, err)
+	}
+}
+
+// ask sends the reads that find the znodes to remove.
+func (c *chore) ask(b *records, w *wire.Conn, looks map[string]*directoryLook) {
+	if len(c.paths) > 0 && !c.own {
+		return
+	}
+	l := looks[c.dir]
+	if l == nil {
+		l = &directoryLook{}
+		looks[c.dir] = l
+		// Ahead of the reads on the same connection, because an absence counts only behind a
+		// commit: see lookForProtected.
+		l.quorum = w.Send(own(b.quorum(c.dir)))
+	}
+	if c.own {
+		c.look = w.Send(own(b.read(wire.OpGetData, c.paths[0], false)))
+	} else if l.list == nil {
+		l.list = w.Send(own(b.read(wire.OpGetChildren2, c.dir, false)))
 	}
 }
 
@@ -32,77 +85,88 @@ func own(r *wire.Request) *wire.Request {
 	return r
 }
 
-// lookInto returns the paths of the protected znodes in a directory by their GUIDs. unproven
-// is the reason why a znode may exist that is not found, nil if there is none.
-func lookInto(b *records, w *wire.Conn, dir string) (found map[string][]string, unproven, err error) {
-	// Ahead of the read on the same connection, because an absence counts only behind a
-	// commit: see lookForProtected.
-	quorum := w.Send(own(b.quorum(dir)))
-	list := w.Send(own(b.read(wire.OpGetChildren2, dir, false)))
-	// No ctx: the answers arrive, or the end of the connection does.
-	<-quorum.Done()
-	<-list.Done()
-	if err := failureOf(list); err != nil && ClassOf(err) != ClassNoNode {
-		return nil, nil, err
+// decide determines the paths to remove from the answers. It returns an error if the
+// answers do not settle this. No error and no paths mean that there is nothing to remove.
+func (c *chore) decide(session int64, l *directoryLook) error {
+	if len(c.paths) > 0 && !c.own {
+		return nil
 	}
-	found = make(map[string][]string)
-	d := wire.Decoder{B: list.Body}
-	if list.Code == 0 {
-		for name := range d.List() {
-			found[guidOf(name)] = append(found[guidOf(name)], join(dir, name))
+	// No ctx: the answers arrive, or the end of the connection does.
+	<-l.quorum.Done()
+	if c.own {
+		<-c.look.Done()
+		switch err := failureOf(c.look); {
+		case err == nil:
+			if ours, err := c.owns(session); ours || err != nil {
+				return err
+			}
+		case ClassOf(err) != ClassNoNode:
+			c.guilty += guilt(err)
+			return err
 		}
+		return c.absent(l)
+	}
+	<-l.list.Done()
+	if err := failureOf(l.list); err != nil && ClassOf(err) != ClassNoNode {
+		// A caller's read ends at maxGuilt. A chore continues, because an orphan that
+		// stays blocks other contenders for as long as the session lives.
+		c.guilty += guilt(err)
+		return err
+	}
+	d := wire.Decoder{B: l.list.Body}
+	if l.list.Code == 0 {
+		c.paths = findGUID(c.dir, d.List(), c.guid)
 	}
 	// A list that cannot be decoded proves no absence.
 	if d.Bad {
-		return nil, nil, wire.ErrMalformed
+		return wire.ErrMalformed
 	}
-	return found, quorumOf(quorum), nil
+	if len(c.paths) > 0 {
+		return nil
+	}
+	return c.absent(l)
 }
 
-// owns reports whether the znode is the znode of the chore, and returns its version. If
-// it is not, an error says that the answers do not settle this.
-func (c *chore) owns(b *records, w *wire.Conn, session int64) (ours bool, version int32, err error) {
-	// In this order, because of an absence: see lookInto.
-	quorum := w.Send(own(b.quorum(c.dir)))
-	look := w.Send(own(b.read(wire.OpGetData, c.paths[0], false)))
-	<-quorum.Done()
-	<-look.Done()
-	switch err := failureOf(look); {
-	case err == nil:
-		d := wire.Decoder{B: look.Body}
-		data, stat := d.Buffer(), d.Stat()
-		if d.Bad {
-			return false, 0, wire.ErrMalformed
-		}
-		if stat.EphemeralOwner == session && (c.data == nil || bytes.Equal(data, c.data)) {
-			return true, stat.Version, nil
-		}
-	case ClassOf(err) != ClassNoNode:
-		return false, 0, err
+// absent records that there is no znode to remove. It returns an error if the answers do
+// not prove the absence.
+func (c *chore) absent(l *directoryLook) error {
+	if err := quorumOf(l.quorum); err != nil {
+		return err
 	}
-	return false, 0, quorumOf(quorum)
+	// Otherwise remove would delete a znode that is not ours.
+	c.paths = nil
+	return nil
 }
 
-// remove deletes the znodes and keeps only the paths that must be tried again. Its error
-// is the reason of a failure that a retry may cure, or else of a final refusal.
-func (c *chore) remove(b *records, w *wire.Conn, session int64) error {
+// owns reports whether the znode that was read is the znode of the chore.
+func (c *chore) owns(session int64) (ours bool, err error) {
+	d := wire.Decoder{B: c.look.Body}
+	data, stat := d.Buffer(), d.Stat()
+	if d.Bad {
+		return false, wire.ErrMalformed
+	}
+	c.version = stat.Version
+	return stat.EphemeralOwner == session && (c.data == nil || bytes.Equal(data, c.data)), nil
+}
+
+// remove sends the delete requests.
+func (c *chore) remove(b *records, w *wire.Conn) {
 	// Of any version: the data of an orphan does not matter.
 	version := int32(-1)
 	if c.own {
-		ours, current, err := c.owns(b, w, session)
-		if !ours {
-			return err
-		}
 		// Another client may have changed or replaced the znode since the look.
-		version = current
+		version = c.version
 	}
-	deletes := make([]*wire.Call, len(c.paths))
-	for i, path := range c.paths {
-		deletes[i] = w.Send(own(b.versioned(wire.OpDelete, path, version)))
+	for _, path := range c.paths {
+		c.deletes = append(c.deletes, w.Send(own(b.versioned(wire.OpDelete, path, version))))
 	}
+}
+
+// await waits for the delete requests and keeps only the paths that must be tried again.
+// Its error is the reason of a failure that a retry may cure, or else of a final refusal.
+func (c *chore) await() (err error) {
 	var left []string
-	var err error
-	for i, d := range deletes {
+	for i, d := range c.deletes {
 		<-d.Done()
 		failed := failureOf(d)
 		switch class := ClassOf(failed); {
@@ -124,4 +188,16 @@ func (c *chore) remove(b *records, w *wire.Conn, session int64) error {
 func (c *chore) pending(class Class) bool {
 	// A znode that has changed since the look must be looked at again.
 	return class.pending() || c.own && class == ClassBadVersion
+}
+
+// findGUID returns the paths of the znodes in dir whose names carry the GUID.
+func findGUID(dir string, names iter.Seq[string], guid string) (paths []string) {
+	for name := range names {
+		// guid has the prefix in front of the GUID and the dash behind it, so only a whole
+		// GUID matches.
+		if strings.HasPrefix(name, guid) {
+			paths = append(paths, join(dir, name))
+		}
+	}
+	return paths
 }

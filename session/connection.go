@@ -13,10 +13,11 @@ import (
 // A connection handles the answers and events of one connection of a session.
 type connection struct {
 	*wire.Conn
-	s     *Session
-	link  *link
-	sasl  *saslState // until the connection is authenticated; nil without WithSASL
-	armed bool       // the server has armed all watches again; only the reader uses this field
+	s      *Session
+	link   *link
+	sasl   *saslState // until the connection is authenticated; nil without WithSASL
+	record *record
+	armed  bool // the server has armed all watches again; only the reader uses this field
 }
 
 // newConnection returns a wire.Conn that reports to the session.
@@ -26,7 +27,7 @@ func newConnection(l *link, sasl *saslState, cfg wire.Config) *wire.Conn {
 	cfg.Handler, cfg.MaxAnswer = w, s.m.cfg.maxAnswer
 	cfg.Hello = wire.ConnectRequest{Timeout: max(s.m.cfg.timeout, time.Millisecond), Password: make([]byte, 16)}
 	if s.known.Load() {
-		zxid := s.seenZxid
+		zxid := s.seenZxid.Load()
 		if l.closing {
 			zxid = 0 // a server that is far behind can close the session, too
 		}
@@ -71,7 +72,7 @@ func (w *connection) Connected(r *wire.ConnectResponse) error {
 		timeout = maxTimeout
 	}
 	// The time of the request, not of the answer: a server may have held the answer back.
-	s.leases.connected(r.AskedAt, timeout)
+	w.record = s.leases.connected(r.AskedAt, timeout)
 	if !s.known.Load() {
 		s.id, s.passwd, s.opened = r.Session, append([]byte(nil), r.Password...), time.Now()
 		s.known.Store(true)
@@ -92,46 +93,45 @@ func (w *connection) Connected(r *wire.ConnectResponse) error {
 func (w *connection) introduce() {
 	// In the reader's goroutine, as the answers, so no other frame is sent earlier.
 	bound := w.link.bound()
-	if w.sasl != nil {
-		w.Limit(bound, hung("the SASL exchange", bound))
-		w.Send(&wire.Request{Op: wire.OpSASL, Own: true, Record: wire.Encoder(nil).Buffer(w.sasl.token), Then: func(c *wire.Call) {
-			if c.Err != nil {
-				return
+	switch {
+	case w.sasl != nil:
+	case w.link.closing:
+		w.Limit(bound, hung("closeSession", bound))
+		for _, a := range w.s.m.cfg.auth {
+			w.Authenticate(a.scheme, a.auth)
+		}
+		w.Send(&wire.Request{Op: wire.OpCloseSession, Own: true, Then: func(c *wire.Call) {
+			err := failureOf(c)
+			if err == nil {
+				w.link.stop()
 			}
-			more, err := w.sasl.answer(c.Code, c.Body)
-			switch {
-			case err != nil && !judgesCredentials(c.Code):
-				w.End(err)
-			case err != nil:
-				w.refused(err)
-			case !more:
-				w.sasl = nil
-				fallthrough
-			default:
-				w.introduce()
-			}
+			// After a refusal, the next connection shows whether the session exists.
+			w.End(err)
 		}})
 		return
-	}
-	// The server handles the credentials first, so all later requests have their
-	// permissions.
-	for _, a := range w.s.m.cfg.auth {
-		w.Authenticate(a.scheme, a.auth)
-	}
-	if !w.link.closing {
+	default:
 		w.Limit(bound, hung("the sync after the handshake", bound))
 		w.greet()
-		w.s.hub.rearm(w.Conn, w.s.eventZxid, func() { w.armed = true })
+		w.s.hub.rearm(w.Conn, w.s.eventZxid.Load(), func() { w.armed = true })
 		return
 	}
-	w.Limit(bound, hung("closeSession", bound))
-	w.Send(&wire.Request{Op: wire.OpCloseSession, Own: true, Then: func(c *wire.Call) {
-		err := failureOf(c)
-		if err == nil {
-			w.link.stop()
+	w.Limit(bound, hung("the SASL exchange", bound))
+	w.Send(&wire.Request{Op: wire.OpSASL, Own: true, Record: w.sasl.record(), Then: func(c *wire.Call) {
+		if c.Err != nil {
+			return
 		}
-		// After a refusal, the next connection shows whether the session exists.
-		w.End(err)
+		more, err := w.sasl.answer(c.Code, c.Body)
+		switch {
+		case err != nil && !judgesCredentials(c.Code):
+			w.End(err)
+		case err != nil:
+			w.refused(err)
+		case !more:
+			w.sasl = nil
+			fallthrough
+		default:
+			w.introduce()
+		}
 	}})
 }
 
@@ -147,14 +147,19 @@ func (w *connection) refused(err error) {
 	w.End(err)
 }
 
-// greet sends a sync, or a transaction without effect: an event names no zxid, so after an event
-// the server cannot tell that the client has seen a later state.
+// greet sends the credentials and a sync, or a transaction without effect: an event names no
+// zxid, so after an event the server cannot tell that the client has seen a later state.
 func (w *connection) greet() {
+	// The server handles the credentials first, so the sync and all later requests have
+	// their permissions.
+	for _, a := range w.s.m.cfg.auth {
+		w.Authenticate(a.scheme, a.auth)
+	}
 	// The answer to the sync shows that the server reaches its leader, and no older data
 	// follows. Until then callers have no use for the connection. A leader that was deposed
 	// without noticing answers a sync, and not a transaction.
 	first, outcome := syncRoot(), failureOf
-	if w.s.unnamed {
+	if w.s.unnamed.Load() {
 		first, outcome = quorumRoot(), quorumOf
 	}
 	first.Then = func(c *wire.Call) {
@@ -190,16 +195,19 @@ func (w *connection) attach() {
 // Header records the zxid of an answer.
 func (w *connection) Header(zxid int64, code int32, ours bool) error {
 	s := w.s
-	s.seenZxid = max(s.seenZxid, zxid)
+	// Load and Store suffice: only the reader of the newest connection calls Header.
+	if zxid > s.seenZxid.Load() {
+		s.seenZxid.Store(zxid)
+	}
 	// The answer shows every event before it. An answer to credentials has no zxid.
 	if zxid > 0 {
-		s.unnamed = false
+		s.unnamed.Store(false)
 	}
 	// If all watches are armed, the server has sent every event of our watches up to this
 	// zxid before the answer. A connection on which the SASL exchange or setWatches failed
 	// can still have such answers in its buffer, and has not armed the watches.
-	if w.armed {
-		s.eventZxid = max(s.eventZxid, zxid)
+	if w.armed && zxid > s.eventZxid.Load() {
+		s.eventZxid.Store(zxid)
 	}
 	// The answers to credentials are signs of life and no evidence. The answers to our calls
 	// reach the leases by Done.
@@ -220,7 +228,7 @@ func (w *connection) Header(zxid int64, code int32, ours bool) error {
 func (w *connection) Event(record []byte) error {
 	// The zxid of the event does not count as seen: further events of the same transaction
 	// may follow, and after a reconnect the server must send the events that did not arrive.
-	w.s.unnamed = true
+	w.s.unnamed.Store(true)
 	w.s.leases.hear()
 	return w.s.hub.event(w.Number, record)
 }
@@ -242,7 +250,7 @@ func (w *connection) Done(c *wire.Call) {
 		}
 		// Before the caller learns of the answer: Hold then finds the proof that the answer
 		// provides.
-		w.s.leases.answered(c)
+		w.s.leases.answered(w.record, c)
 	}
 	w.s.m.hangUps.done(c)
 	w.s.m.observe(c, w.Server)
@@ -283,7 +291,7 @@ func (m *shared) observe(c *wire.Call, server string) {
 // Ended takes the connection out of use.
 func (w *connection) Ended(why error) {
 	s := w.s
-	w.link.failed(w.Server, why)
+	w.link.broken(w.Server, why)
 	if s.gate.detach(w.Conn, func() { s.setState(Suspended) }) {
 		s.m.lines.log(s.m.cfg.log, zap.InfoLevel, "disconnected", zap.String("server", w.Server), sessionField(s.id), zap.Error(why))
 	}

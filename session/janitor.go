@@ -2,37 +2,32 @@ package session
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
-
-	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// A janitor removes znodes that callers left behind. A goroutine repeats the attempts of
-// each chore until the znode is gone, the session is over, or the server has refused the
-// removal for good.
+// A janitor removes znodes that callers left behind. It repeats each chore until the
+// znode is gone, the session is over, or the server has refused the removal for good. It
+// has a goroutine only while there are chores.
 type janitor struct {
-	m      *shared
-	gate   *gate
-	id     *identity
-	wg     *sync.WaitGroup // the wait group of the Session
-	window chan struct{}   // has an element for each attempt that runs
+	m     *shared
+	gate  *gate
+	id    *identity
+	wg    *sync.WaitGroup // the wait group of the Session, for clean
+	added chan struct{}   // has one element if a chore was added that clean has not seen
 
 	mu      sync.Mutex
+	chores  []*chore // chores that wait for their next attempt
+	running bool
 	closed  bool
-	orphans map[string][]*chore // chores without paths, by directory; an entry exists while search runs
 }
 
-// maxAttempts is the number of attempts at the same time: thousands of removals must not
-// delay the transactions that keep a hold.
-const maxAttempts = 128
+const maxChores = 128 // in one attempt
 
-// discard adds a chore for one znode, and returns a channel that is closed when the chore is done.
+// discard adds a chore for one znode.
 func (j *janitor) discard(c *chore) <-chan struct{} {
-	c.done = make(chan struct{})
 	// No znode has an invalid path, so there is nothing to remove. The requests for a path above
 	// the limit, of which the check is the longest, would break one connection after another.
 	err := checkPath(c.paths[0], false)
@@ -41,33 +36,30 @@ func (j *janitor) discard(c *chore) <-chan struct{} {
 	}
 	if err != nil {
 		j.log(c).Error("znode was not removed, and will not be", zap.Error(err))
-		c.end()
-		return c.done
+		done := make(chan struct{})
+		close(done)
+		return done
 	}
 	c.dir, _ = split(c.paths[0])
-	j.add(c)
-	return c.done
+	return j.add(c)
 }
 
-// add adds a chore.
-func (j *janitor) add(c *chore) {
+// add adds a chore and returns a channel that is closed when the chore is done.
+func (j *janitor) add(c *chore) <-chan struct{} {
+	c.done = make(chan struct{})
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	// Under mu: no goroutine starts beside the Wait behind refuseChores.
-	switch others, searching := j.orphans[c.dir]; {
-	case j.closed:
-		c.end()
-	case len(c.paths) > 0:
-		j.wg.Go(func() {
-			j.repeat(c, func(w *wire.Conn) error { return c.remove(&j.m.records, w, j.id.id) })
-			c.end()
-		})
-	default:
-		j.orphans[c.dir] = append(others, c)
-		if !searching {
-			j.wg.Go(func() { j.search(c.dir) })
-		}
+	if j.closed {
+		close(c.done)
+		return c.done
 	}
+	j.chores = append(j.chores, c)
+	if !j.running {
+		j.running = true
+		j.wg.Go(j.clean)
+	}
+	signal(j.added)
+	return c.done
 }
 
 // refuseChores makes the janitor refuse new chores, because the session is over.
@@ -77,102 +69,131 @@ func (j *janitor) refuseChores() {
 	j.closed = true
 }
 
-// search finds the znodes of chores without paths in a directory, until there are no such
-// chores. The chores share each look: otherwise each of many chores would break a
-// connection of its own if the list of the directory breaks connections.
-func (j *janitor) search(dir string) {
-	for again := true; again; {
-		var chores []*chore
-		all := &chore{dir: dir}
-		live := j.repeat(all, func(w *wire.Conn) error {
-			// Before the look, which does not show the creates that end later.
-			j.mu.Lock()
-			chores = append(chores, j.orphans[dir]...)
-			j.orphans[dir] = nil
-			j.mu.Unlock()
-			all.paths = nil
-			for _, c := range chores {
-				all.paths = append(all.paths, join(dir, c.guid)) // for the log
-			}
-			found, unproven, err := lookInto(&j.m.records, w, dir)
-			if err != nil {
-				return err
-			}
-			chores = slices.DeleteFunc(chores, func(c *chore) bool {
-				if c.paths = found[c.guid]; len(c.paths) > 0 {
-					j.add(c)
-				}
-				return len(c.paths) > 0
-			})
-			if len(chores) > 0 {
-				return unproven
-			}
-			return nil
-		})
-		j.mu.Lock()
-		if again = live && len(j.orphans[dir]) > 0; !again {
-			// Under the lock under which add looks for the entry, so that no chore stays
-			// without a goroutine.
-			delete(j.orphans, dir)
+// take removes the chores that are due from the queue. If none is due, it returns the
+// time until the next one. A negative time means that there are no chores, and ends clean.
+func (j *janitor) take() (due []*chore, wait time.Duration) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	now, over := time.Now(), j.gate.over.Err() != nil // after the end no chore has anything left to do
+	wait = -1
+	later := j.chores[:0]
+	for _, c := range j.chores {
+		d := max(0, c.due.Sub(now))
+		if over {
+			d = 0
 		}
-		j.mu.Unlock()
+		if d == 0 && len(due) < maxChores {
+			due = append(due, c)
+			continue
+		}
+		later = append(later, c)
+		// A chore that is due and exceeds maxChores leads to a wait of 0, and so to another
+		// attempt.
+		if wait < 0 || d < wait {
+			wait = d
+		}
 	}
+	// later shares the array, whose end must not keep the chores that were taken.
+	clear(j.chores[len(later):])
+	j.chores = later
+	if len(due) == 0 && len(later) == 0 {
+		// Under the lock under which add looks at running, so that no chore stays
+		// without a goroutine.
+		j.chores, j.running = nil, false
+	}
+	return due, wait
 }
 
-// repeat calls attempt until the outcome is final. It returns false if the session is over.
-func (j *janitor) repeat(c *chore, attempt func(*wire.Conn) error) bool {
+// clean attempts the chores as they become due, until there are none.
+func (j *janitor) clean() {
 	for {
-		select {
-		case j.window <- struct{}{}:
-		case <-j.gate.over.Done():
-			return false
+		due, wait := j.take()
+		if len(due) == 0 && wait < 0 {
+			return
+		}
+		if len(due) == 0 {
+			j.rest(wait)
+			continue
 		}
 		// Not under the ctx of a caller: its end is the reason of most chores.
 		w, err := j.gate.enter(context.Background(), true)
 		if err != nil {
-			<-j.window
-			return false // the ephemerals of the session go with it
+			// The session is over, and its ephemerals go with it.
+			for _, c := range due {
+				// No connection follows that could carry the removal.
+				close(c.done)
+			}
+			continue
 		}
-		err = attempt(w)
+		j.attempt(w, due)
 		j.gate.leave()
-		<-j.window
-		pause, final := j.judge(c, err)
-		if final || sleep(j.gate.over, pause, j.gate.over) != nil {
-			return final
-		}
 	}
 }
 
-// judge returns the pause before the next attempt, or reports that the outcome of an
-// attempt is final.
-func (j *janitor) judge(c *chore, err error) (pause time.Duration, final bool) {
-	class, guilt := ClassOf(err), guilt(err)
+// rest waits until a chore may be due.
+func (j *janitor) rest(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-j.added:
+	case <-j.gate.over.Done():
+	}
+}
+
+// settle ends a chore whose attempt had a final result, and queues any other chore for a
+// later attempt.
+func (j *janitor) settle(c *chore, err error) {
+	class := ClassOf(err)
 	if !c.pending(class) {
 		if class != ClassOK && class != ClassNoNode {
 			j.log(c).Error("znode was not removed, and will not be", zap.Error(err))
 		}
-		return 0, true
+		close(c.done)
+		return
 	}
 	if class == ClassUnknown && c.attempts == 0 {
 		j.log(c).Warn("removal of a znode was refused, and is repeated", zap.Error(err))
 	}
+	// Each chore has its own time, so a refused chore does not delay other chores.
 	c.attempts++
-	c.guilty += guilt
-	// A caller's read ends at maxGuilt. A chore continues, because an orphan that stays
-	// blocks other contenders for as long as the session lives.
-	if guilt > 0 && c.guilty >= maxGuilt {
-		if c.guilty-guilt < maxGuilt {
-			j.log(c).Warn("removal of a znode breaks connections, and is repeated", zap.Error(err))
+	c.due = time.Time{}
+	if class != ClassConnectionLost || c.attempts > 2 { // see Session.Pause
+		c.due = time.Now().Add(j.m.jitter.backoff(c.attempts))
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if guilt(err) > 0 && c.guilty >= maxGuilt {
+		j.avoid(c, err)
+	}
+	j.chores = append(j.chores, c)
+}
+
+// avoid delays a chore whose read breaks one connection after another, by up to
+// maxReport. j.mu is held.
+func (j *janitor) avoid(c *chore, err error) {
+	if c.guilty-guilt(err) < maxGuilt {
+		j.log(c).Warn("removal of a znode breaks connections, and is repeated", zap.Error(err))
+	}
+	// Every attempt costs all other requests their connection.
+	c.due = time.Now().Add(j.m.jitter.spread(backoff(c.guilty-maxGuilt+1, maxBackoff, maxReport)))
+	// Such chores of one directory get the same time, and so share an attempt: otherwise
+	// each of many chores would break a connection of its own.
+	for _, other := range j.chores {
+		if other.dir != c.dir || other.guilty < maxGuilt {
+			continue
 		}
-		// Every attempt costs all other requests their connection.
-		return j.m.jitter.spread(backoff(c.guilty-maxGuilt+1, maxBackoff, maxReport)), false
+		if other.due.After(c.due) {
+			c.due = other.due
+		}
+		other.due = c.due
 	}
-	if class == ClassConnectionLost && c.attempts <= 2 { // see Session.Pause
-		return 0, false
-	}
-	return j.m.jitter.backoff(c.attempts), false
 }
 
 func (j *janitor) log(c *chore) *zap.Logger {
-	return j.m.cfg.log.With(zap.String("directory", c.dir), sessionField(j.id.id), zap.Strings("paths", c.paths))
+	log := j.m.cfg.log.With(zap.String("directory", c.dir), sessionField(j.id.id))
+	if c.guid != "" {
+		log = log.With(zap.String("guid", c.guid))
+	}
+	return log.With(zap.Strings("paths", c.paths))
 }

@@ -88,7 +88,7 @@ func TestJanitorGivesUpWhatIsForbidden(t *testing.T) {
 }
 
 // The janitor believes that a znode is absent after a lost answer only behind a commit. To see this test fail, make
-// lookInto return no reason to doubt an absence.
+// chore.absent return nil.
 func TestJanitorBelievesInNoAbsenceWithoutACommit(t *testing.T) {
 	for _, flags := range []int32{zk.FlagEphemeral, zk.FlagEphemeralSequential} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {

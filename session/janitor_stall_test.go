@@ -74,7 +74,7 @@ func (h *stallingServer) orphans(t *testing.T, n int) {
 }
 
 // A look-up for an orphan that breaks one connection after another is repeated until it finds the orphan. To see this
-// test fail, make janitor.judge report a final outcome at maxGuilt.
+// test fail, make chore.decide return another error at maxGuilt.
 func TestJanitorGoesOnAfterStalledListings(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		h := &stallingServer{}
@@ -89,7 +89,7 @@ func TestJanitorGoesOnAfterStalledListings(t *testing.T) {
 }
 
 // Look-ups that always break their connection become rare, regardless of the number of orphans in a directory. To see
-// this test fail, make janitor.judge ignore the guilt.
+// this test fail, remove the call of janitor.avoid, or its loop.
 func TestJanitorBreaksFewConnections(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		h := &stallingServer{stalled: func() bool { return true }}

@@ -89,13 +89,14 @@ func (v *leases) kickIfLate() {
 
 // connected handles the ConnectResponse of a new connection. Its request was written at
 // sent.
-func (v *leases) connected(sent time.Time, timeout time.Duration) {
+func (v *leases) connected(sent time.Time, timeout time.Duration) *record {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	// Before connect: a suspension during the handshake makes the request older.
 	v.heard = v.now()
 	v.record = v.proof.connect(sent, timeout)
 	signal(v.kick)
+	return v.record
 }
 
 // hear records that a frame has arrived.
@@ -106,14 +107,14 @@ func (v *leases) hear() {
 }
 
 // answered handles an answer.
-func (v *leases) answered(c *wire.Call) {
+func (v *leases) answered(r *record, c *wire.Call) {
 	kind := proves(c)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	now := time.Now() // the next reader of the deadline accounts for a suspension
 	v.heard = now
 	before, lapsed := v.proof.deadline, v.proof.lapsed
-	v.proof.answer(v.record, kind, c.Sent, now, v.held > 0)
+	v.proof.answer(r, kind, c.Sent, now, v.held > 0)
 	// A commit of a caller proves as much as a commit of the keeper, which then makes
 	// its next one later.
 	if due := c.Sent.Add(v.proof.timeout / commitFraction); kind == proofCommit && !c.Beat && due.After(v.due) {

@@ -25,7 +25,7 @@ type link struct {
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup // for run
 
-	attempts attempts // of run, except offline
+	attempts attempts
 
 	mu   sync.Mutex
 	conn *wire.Conn // the newest
@@ -39,13 +39,9 @@ func (l *link) open() {
 }
 
 func (l *link) run() {
-	for l.pause() {
+	for l.pause() == nil {
 		if w := l.dial(l.s.m.servers.next()); w != nil {
 			w.Run()
-		}
-		// The end of the session shows nothing about the servers.
-		if l.ctx.Err() == nil {
-			l.attempts.ended(len(l.s.m.servers.all))
 		}
 	}
 }
@@ -84,16 +80,15 @@ func (l *link) dial(server string) *wire.Conn {
 	bound := l.bound()
 	ctx, cancel := context.WithDeadline(l.ctx, start.Add(bound))
 	defer cancel()
-	var sasl *saslState
 	conn, raw, err := dialServer(ctx, &m.cfg, server)
-	if err == nil {
-		if sasl, err = startSASL(ctx, m.cfg.sasl, server); err != nil {
-			raw.Close()
-		}
-	}
 	if err != nil {
 		l.failed(server, err)
-		m.lines.log(m.cfg.log, zap.DebugLevel, "no connection", zap.String("server", server), zap.Error(err))
+		return nil
+	}
+	sasl, err := startSASL(ctx, m.cfg.sasl, server)
+	if err != nil {
+		raw.Close()
+		l.failed(server, err)
 		return nil
 	}
 	if !l.closing {
@@ -114,9 +109,8 @@ func (l *link) dial(server string) *wire.Conn {
 	return w
 }
 
-// pause waits before an attempt that follows failed attempts. It returns false if no attempt may
-// follow.
-func (l *link) pause() bool {
+// pause waits before an attempt that follows failed attempts.
+func (l *link) pause() error {
 	// Another server may work, so there is no pause until every server has been tried once.
 	// Later pauses grow, with jitter, so that the clients of a server that died do not
 	// reconnect all at once.
@@ -124,9 +118,12 @@ func (l *link) pause() bool {
 	if l.closing {
 		servers = 1 // the next session dials, too
 	}
-	rounds := l.attempts.failures / servers
+	rounds := l.attempts.rounds(servers)
+	if l.ctx.Err() != nil {
+		return errRefused
+	}
 	if rounds == 0 {
-		return l.ctx.Err() == nil
+		return nil
 	}
 	limit := maxBackoff
 	if !l.closing && l.s.leases.proving() {
@@ -134,15 +131,28 @@ func (l *link) pause() bool {
 		// before the Deadline.
 		limit = min(limit, l.bound()/2)
 	}
-	return sleep(l.ctx, l.s.m.jitter.spread(backoff(rounds, firstBackoff, limit)), l.ctx) == nil
+	if sleep(l.ctx, l.s.m.jitter.spread(backoff(rounds, firstBackoff, limit)), l.ctx) != nil {
+		return errRefused
+	}
+	return nil
 }
 
-// failed records the failure of a dial, or the end of a connection.
-func (l *link) failed(server string, why error) {
+func (l *link) failed(server string, err error) {
+	l.s.m.serverFailed(server, err)
+	l.s.m.lines.log(l.s.m.cfg.log, zap.DebugLevel, "no connection", zap.String("server", server), zap.Error(err))
+	l.attempts.failed()
+}
+
+// broken handles the end of a connection.
+func (l *link) broken(server string, why error) {
 	if l.closing && l.ctx.Err() != nil {
 		return // the session is closed
 	}
 	l.s.m.serverFailed(server, why)
+	// After the end of the session the error shows nothing about the server.
+	if l.ctx.Err() == nil {
+		l.attempts.broken(len(l.s.m.servers.all))
+	}
 }
 
 // stop makes the link refuse to connect, and ends its connection.
@@ -162,25 +172,20 @@ func (l *link) stop() {
 // is closed.
 func (l *link) shutdown() (closed bool) {
 	l.cancel() // the server ends the connection behind its answer, and no other connection must follow
+	var c *wire.Call
 	if w := l.s.gate.current(); w != nil {
-		w.Limit(closePatience/2, errRefused)
-		c := w.Send(&wire.Request{Op: wire.OpCloseSession, Own: true})
-		<-c.Done()
-		closed = c.Err == nil && c.Code == 0
+		c = w.Send(&wire.Request{Op: wire.OpCloseSession, Own: true})
+		limit := time.NewTimer(closePatience / 2)
+		defer limit.Stop()
+		select {
+		case <-c.Done():
+		case <-limit.C:
+		}
 	}
 	l.stop()
 	l.wg.Wait()
-	return closed
-}
-
-// closeOnServer ends on the server a session that this client has given up, so that
-// contenders behind its ephemerals need not wait for the expiry. It repeats its attempts
-// until ctx ends.
-func closeOnServer(ctx context.Context, s *Session) {
-	l := &link{s: s, closing: true}
-	l.ctx, l.cancel = context.WithCancel(ctx)
-	defer context.AfterFunc(ctx, l.stop)()
-	l.run()
+	// The end of the connection has settled the call.
+	return c != nil && c.Err == nil && c.Code == 0
 }
 
 // dialServer opens a connection to one server. raw is the connection below TLS, or conn

@@ -75,7 +75,7 @@ func newManager(cfg config, root chroot, addresses []string) *Manager {
 		managerState: newManagerState(cfg.observer.StateChanged),
 		done:         make(chan struct{}),
 	}
-	m.shared.outage, m.shared.offline, m.shared.own, m.hangUps.m = m.outage, m.offline, m.own, m.shared
+	m.shared.outage, m.shared.offline, m.hangUps.m = m.outage, m.offline, m.shared
 	if m.clock == nil {
 		m.clock = newClock()
 	}
@@ -129,7 +129,7 @@ func (m *Manager) run() {
 			m.lostLines.log(m.cfg.log, zap.WarnLevel, "session lost", sessionField(s.id), zap.Error(context.Cause(s.gate.over)))
 			// In the background: the next session need not wait until a server has
 			// closed this one.
-			m.wg.Go(func() { s.bury(nil) })
+			m.wg.Go(func() { bury(s) })
 			if d := pace.after(s); d > 0 {
 				_ = sleep(m.ctx, d, m.ctx) // an error means that the Manager is closed
 			}
@@ -137,6 +137,7 @@ func (m *Manager) run() {
 	}
 	m.setClosed() // also if Close began between two sessions
 	// Closed is set, so own starts no further goroutine and wg can only fall.
+	m.waits.close()
 	m.wg.Wait()
 }
 

@@ -3,7 +3,6 @@ package session
 import (
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -51,34 +50,55 @@ func backoff(round int, first, limit time.Duration) time.Duration {
 
 // attempts counts the attempts of a session to connect, for the pauses between them.
 type attempts struct {
-	failures int          // failed attempts in a row
-	offline  atomic.Int32 // failures since a connection was put to use; the next session continues with them
-	short    int          // connections in a row that ended soon after they were put to use
-	attached time.Time    // when the connection was put to use; zero if it was not
+	mu       sync.Mutex
+	failures int // failed attempts in a row
+	offline  int // failures since a connection was put to use; the next session continues with them
+	short    int // connections in a row that ended soon after they were put to use
+	attached time.Time
 }
 
 // shortPerRound is the number of short connections that lengthen the pauses by a round.
 const shortPerRound = 8
 
+// rounds returns how often every server has failed.
+func (a *attempts) rounds(servers int) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.failures / servers
+}
+
+// failed records an attempt without a connection.
+func (a *attempts) failed() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.failures++
+	a.offline++
+}
+
 // established records that a connection has proven that it reaches the leader.
 func (a *attempts) established() {
-	a.attached = time.Now()
-	a.offline.Store(0)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.attached, a.offline = time.Now(), 0
 }
 
 // answered records that a server has answered that the session is over.
 func (a *attempts) answered() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	// The server asks the leader for this answer, so the outage has ended, and the next
 	// session begins without a pause.
-	a.offline.Store(0)
+	a.offline = 0
 }
 
-// ended records the end of an attempt, or of the connection to which it has led.
-func (a *attempts) ended(servers int) {
+// broken records the end of a connection.
+func (a *attempts) broken(servers int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	switch {
 	case a.attached.IsZero():
 		a.failures++
-		a.offline.Add(1)
+		a.offline++
 	case time.Since(a.attached) < maxBackoff:
 		// A server that accepts connections and closes them must not be flooded with
 		// dials. A server that was restarted must be used again soon. So the pauses grow
@@ -93,8 +113,9 @@ func (a *attempts) ended(servers int) {
 
 // goOn makes the attempts of a new session continue with the pauses of the former session.
 func (a *attempts) goOn(before *attempts) {
+	before.mu.Lock()
+	defer before.mu.Unlock()
 	// While no server can be used, the end of a session is no reason to try all servers
 	// at once.
-	a.offline.Store(before.offline.Load())
-	a.failures = int(a.offline.Load())
+	a.failures, a.offline = before.offline, before.offline
 }

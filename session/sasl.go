@@ -75,6 +75,9 @@ func startSASL(ctx context.Context, mechanism SASLMechanism, server string) (*sa
 	return &saslState{exchange: exchange, token: token}, nil
 }
 
+// record builds the record of the next request.
+func (a *saslState) record() []byte { return wire.Encoder(nil).Buffer(a.token) }
+
 // answer handles the server's answer to the newest token. more reports that there is
 // another token to send.
 func (a *saslState) answer(code int32, body []byte) (more bool, err error) {

@@ -5,6 +5,7 @@ import (
 	"container/list"
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -29,12 +30,10 @@ type Session struct {
 	ended   sync.Once
 	remains bool // the server may still have the session; valid when gate.over has ended
 
-	// Of the goroutine of the link alone:
-	seenZxid  int64 // the newest zxid in an answer
-	eventZxid int64 // every event of ours up to this zxid has arrived
-	unnamed   bool  // an event has arrived since the answer of seenZxid
-
-	wg sync.WaitGroup
+	seenZxid  atomic.Int64 // the newest zxid in an answer
+	eventZxid atomic.Int64 // every event of ours up to this zxid has arrived
+	unnamed   atomic.Bool  // an event has arrived since the answer of seenZxid
+	wg        sync.WaitGroup
 }
 
 func newSession(m *shared, setState func(State)) *Session {
@@ -45,7 +44,7 @@ func newSession(m *shared, setState func(State)) *Session {
 	s.requests = requester{m, &s.gate, &s.leases}
 	s.keeper = &keeper{m: m, gate: &s.gate, v: &s.leases}
 	s.hub = &hub{m: m, entries: make(map[watchKey]*watchEntry), idle: list.New()}
-	s.janitor = janitor{m: m, gate: &s.gate, id: &s.identity, wg: &s.wg, window: make(chan struct{}, maxAttempts), orphans: make(map[string][]*chore)}
+	s.janitor = janitor{m: m, gate: &s.gate, id: &s.identity, wg: &s.wg, added: make(chan struct{}, 1)}
 	s.link = &link{s: s}
 	return s
 }
@@ -186,26 +185,8 @@ func (s *Session) close(why error) {
 		}
 	}
 	// The holds have ended by now: from here on the server may give the locks away.
-	s.bury(why)
-}
-
-// closePatience is the time in which Manager.Close tries to close the session on a server.
-const closePatience = time.Second
-
-// bury ends the connection of a session, which why ends unless it is lost, closes the session on a
-// server, and waits for the goroutines of the session.
-func (s *Session) bury(why error) {
-	patience := closePatience
-	if s.m.ctx.Err() == nil {
-		patience = 2 * s.Timeout() // by then the server has expired the session by itself
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
-	// Manager.Close tries for as long as with a session that lives.
-	defer context.AfterFunc(s.m.ctx, func() {
-		_ = sleep(ctx, closePatience, ctx)
-		cancel()
-	})()
 	closed := s.link.shutdown()
 	s.lose(why, !closed)
 	// The connection may have ended before the answer, or the server may have refused.

@@ -31,9 +31,8 @@ type shared struct {
 	hopeless      context.Context // ends when Connect should stop waiting, with the reason as its cause
 	endConnect    context.CancelCauseFunc
 
-	// Methods of the Manager; see there.
+	// Methods of the Manager; see Manager.outage and Manager.offline.
 	outage, offline func() error
-	own             func(f func()) bool
 
 	hangUps   hangUps
 	waits     waits

@@ -42,8 +42,8 @@ type Wait struct {
 func (m *shared) StartWait(op, path string, reason func(context.Context) error) *Wait {
 	w := m.StartIdleWait(op, path, reason)
 	if m.cfg.log.Core().Enabled(zap.WarnLevel) {
-		w.mu.Lock()                                                       // report reads timer
-		w.timer = time.AfterFunc(firstReport, func() { m.own(w.report) }) // unless the Manager is being closed
+		w.mu.Lock() // report reads timer
+		w.timer = time.AfterFunc(firstReport, w.report)
 		w.mu.Unlock()
 	}
 	return w
@@ -100,6 +100,11 @@ func (w *Wait) reasonNow(ctx context.Context) error {
 
 // report logs the reason, and starts the timer for the next report.
 func (w *Wait) report() {
+	waits := &w.m.waits
+	if !waits.enter() {
+		return // the Manager is being closed
+	}
+	defer waits.running.Done()
 	ctx, cancel := context.WithTimeout(w.m.ctx, probeTime)
 	defer cancel()
 	w.mu.Lock()
@@ -108,7 +113,7 @@ func (w *Wait) report() {
 	if ended {
 		return
 	}
-	if log := w.m.waits.limit.allow(w.m.cfg.log, zap.WarnLevel); log != nil {
+	if log := waits.limit.allow(w.m.cfg.log, zap.WarnLevel); log != nil {
 		err := w.reasonNow(ctx)
 		log.Warn("a call waited", zap.String("operation", w.op), zap.String("path", w.path),
 			zap.Duration("waited", roundTime(time.Since(epoch)-w.began)), zap.String("reason", "waiting "+err.Error()))
@@ -125,8 +130,10 @@ func (w *Wait) report() {
 
 // waits holds all waits of a Manager.
 type waits struct {
-	mu  sync.Mutex
-	all list.List // of *Wait, the longest wait first
+	mu      sync.Mutex
+	closed  bool
+	running sync.WaitGroup // for running reports
+	all     list.List      // of *Wait, the longest wait first
 	// A process in which thousands of calls wait for the same thing would write thousands
 	// of equal lines, and send as many requests to find the reason.
 	limit lineLimit
@@ -163,4 +170,24 @@ func (v *waits) list() (all []WaitStats, count int) {
 		all = append(all, WaitStats{w.op, w.path, epoch.Add(w.began)})
 	}
 	return all, v.all.Len()
+}
+
+// enter counts a report as running. It returns false if the Manager is being closed.
+func (v *waits) enter() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	// Under mu, because Add must not run at the same time as Wait.
+	if !v.closed {
+		v.running.Add(1)
+	}
+	return !v.closed
+}
+
+// close waits until no report is running, and prevents further reports.
+func (v *waits) close() {
+	v.mu.Lock()
+	v.closed = true
+	v.mu.Unlock()
+	// No report begins after closed is set, so the number of running reports only falls.
+	v.running.Wait()
 }
