@@ -91,7 +91,8 @@
 // same path; [WithLayout] has other layouts, and docs/migrating.md lists the clients that
 // can share each primitive. Directories are container znodes, which the server removes
 // when they have been empty for a while. The directory of a queue is not empty once a consumer has
-// used it: the znode that puts the claims in order stays.
+// used it: the znode that puts the claims in order stays. The directories for the messages of a
+// PriorityQueue and of a DelayQueue are ordinary znodes; consumers delete the latter.
 //
 // Each contender writes its ID to its znode: see [WithID]. The Contenders method of a
 // primitive returns the holder and the waiting contenders, and [Inspect] finds the

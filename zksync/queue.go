@@ -10,6 +10,7 @@ import (
 	"github.com/go-zksync/toolkit/session"
 	engine "github.com/go-zksync/toolkit/zksync/internal/queue"
 	"github.com/go-zksync/toolkit/zksync/internal/queue/commit"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A Queue hands messages from producers to consumers, first in first out, each to
@@ -112,10 +113,15 @@ func (q *queue) child(name string) string { return q.kind.Child(q.path, name) }
 
 // makeDir creates a directory of the queue, and the directories above it.
 func (q *queue) makeDir(ctx context.Context, s *session.Session, path string) error {
-	if path != q.path {
-		return s.MakeDir(ctx, path)
+	switch {
+	case path == q.path:
+		return q.cfg.layout.names().Directory(path).Create(ctx, s)
+	case engine.IsPartition(znode.Base(path)):
+		// No container: a server must not delete a directory of messages without a write to the order znode.
+		// A Take that has read a message would remove another one that has its name in the next directory.
+		return (&znode.Directory{Path: path, Lasting: true}).Create(ctx, s)
 	}
-	return q.cfg.layout.names().Directory(path).Create(ctx, s)
+	return s.MakeDir(ctx, path)
 }
 
 // checkUsable returns the reason why the value cannot be used, nil if it can.

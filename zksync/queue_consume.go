@@ -21,6 +21,8 @@ import (
 //     receipt, other consumers get up to 128 received messages again. This value delivers
 //     no message twice: it remembers the last 4,096 messages that it could not remove.
 //     Close the queue before its Manager.
+//   - Another consumer may get a received message again if the servers have refused its
+//     removal, for example because of a quota.
 //   - A machine that was suspended until its session was lost delivers at most the one
 //     message that its channel offered before, although other consumers may have it.
 //

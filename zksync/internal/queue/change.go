@@ -153,10 +153,10 @@ func endClaims(batch, refused []*change) (left []*change) {
 }
 
 // keptRoom reports whether a change should have made room and was refused. A message that another
-// client has removed takes no room.
+// client has removed takes no room; if the change also puts it elsewhere, the target may be missing.
 func (c *change) keptRoom() bool {
 	class := session.ClassOf(c.err)
-	return c.endRemoval != nil && class != session.ClassOK && class != session.ClassNoNode
+	return c.endRemoval != nil && class != session.ClassOK && (class != session.ClassNoNode || len(c.ops) > 1)
 }
 
 func (c *change) finish(err error) {

@@ -170,8 +170,8 @@ func parseDelayPartition(name string) (start int64, ok bool) {
 	return n * 1000, ok && ok2 && len(digits) == partitionDigits
 }
 
-// isPartition reports whether a name in the queue's directory is the name of a partition of any kind.
-func isPartition(name string) bool {
+// IsPartition reports whether a name in the queue's directory is the name of a partition of any kind.
+func IsPartition(name string) bool {
 	_, byPriority := parsePriorityPartition(name)
 	_, byTime := parseDelayPartition(name)
 	return byPriority || byTime

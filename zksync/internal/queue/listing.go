@@ -78,7 +78,7 @@ func (v *view) listMessages(ctx context.Context, p *partition, st *orderState) e
 	if p.expires && p.expiry() <= time.Now().UnixMilli() {
 		gone := false
 		if len(names) == 0 {
-			gone, err = v.deletePartition(ctx, p)
+			gone, err = v.deletePartition(ctx, p, st)
 		}
 		if gone || err != nil {
 			f.stopWatch()
@@ -101,15 +101,34 @@ func (v *view) listMessages(ctx context.Context, p *partition, st *orderState) e
 }
 
 // deletePartition deletes the directory of a partition of a DelayQueue whose time is
-// over. It reports false if the directory has to stay. The server refuses to delete a directory
-// with children, so a message that was put after the listing is not lost.
-func (v *view) deletePartition(ctx context.Context, p *partition) (gone bool, err error) {
-	err = v.s.Delete(ctx, p.dir, -1)
-	switch class := session.ClassOf(err); {
-	case err == nil, class == session.ClassNoNode:
+// over. It reports false if the directory has to stay.
+func (v *view) deletePartition(ctx context.Context, p *partition, st *orderState) (gone bool, err error) {
+	// The order znode is written at its known version: no consumer claims a message of the
+	// partition meanwhile, and no Take that has read one before removes a message of another
+	// directory with the name. The server refuses to delete a directory with children, so a
+	// message that was put after the listing is not lost.
+	table := st.table.clone()
+	delete(table.partitions, p.czxid)
+	data := table.encode()
+	results, err := v.s.Multi(ctx,
+		&zk.DeleteRequest{Path: p.dir, Version: -1},
+		&zk.SetDataRequest{Path: st.path, Data: data, Version: st.version})
+	switch at, class := session.FailedOp(results), session.ClassOf(err); {
+	case err == nil:
+		v.order.set(st.next(table, len(data)))
 		v.partitions.drop(p)
 		return true, nil
-	case class.Again(), ctx.Err() != nil, class == session.ClassClosed:
+	case at == 0 && class == session.ClassNoNode:
+		v.partitions.drop(p)
+		return true, nil
+	case at == 1 && (class == session.ClassBadVersion || class == session.ClassNoNode) || class.Again():
+		// Another consumer has claimed messages. Look again.
+		v.order.forget(st)
+		if at == 1 {
+			return true, nil
+		}
+		return false, err
+	case ctx.Err() != nil || class == session.ClassLost || class == session.ClassClosed:
 		return false, err
 	}
 	return false, nil

@@ -74,7 +74,7 @@ func (c *Config) readCzxids(ctx context.Context, s *session.Session) (map[string
 	}
 	dirs := []string{"", laterName}
 	for _, name := range names {
-		if isPartition(name) {
+		if IsPartition(name) {
 			dirs = append(dirs, name)
 		}
 	}
