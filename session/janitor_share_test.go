@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"runtime"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -179,19 +177,4 @@ func TestAWaitIsReportedDuringClose(t *testing.T) {
 			t.Error("no report in 20 s")
 		}
 	})
-}
-
-// When Close has returned, no goroutine of the Manager runs, not even for a moment.
-func TestNoGoroutineEndsAfterClose(t *testing.T) {
-	srv := zksynctest.Start(t)
-	stacks := make([]byte, 1<<20)
-	for range 200 {
-		connect(t, srv, three).Close()
-		all := string(stacks[:runtime.Stack(stacks, true)])
-		for stack := range strings.SplitSeq(all, "\n\n") {
-			if strings.Contains(stack, "toolkit/session.") && !strings.Contains(stack, t.Name()) {
-				t.Fatalf("a goroutine after Close:\n%s", stack)
-			}
-		}
-	}
 }
