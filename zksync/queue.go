@@ -118,7 +118,7 @@ func (q *queue) makeDir(ctx context.Context, s *session.Session, path string) er
 		return q.cfg.layout.names().Directory(path).Create(ctx, s)
 	case engine.IsPartition(znode.Base(path)):
 		// No container: a server must not delete a directory of messages without a write to the order znode.
-		// A Take that has read a message would remove another one that has its name in the next directory.
+		// Otherwise a Take could remove a message of the next directory, in which the names are the same.
 		return (&znode.Directory{Path: path, Lasting: true}).Create(ctx, s)
 	}
 	return s.MakeDir(ctx, path)

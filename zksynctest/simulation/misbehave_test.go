@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-zksync/toolkit/zksynctest/simulation/network"
+	"github.com/go-zksync/toolkit/zksynctest/simulation/surroundings"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
@@ -151,18 +152,8 @@ func (w *world) internalErrors(f fault, length time.Duration) {
 
 // limitDirectories lets the directories have no more znodes and bytes than they have.
 func (w *world) limitDirectories(length time.Duration) {
-	names, _ := w.srv.Children("/")
-	for _, name := range names {
-		if name == "zookeeper" {
-			continue
-		}
-		dir := "/zookeeper/quota/" + name
-		limits := dir + "/zookeeper_limits"
-		// An earlier quota leaves the first two. Without a leader none can be made.
-		_, _ = w.srv.Create(dir, nil), w.srv.Create(dir+"/zookeeper_stats", nil)
-		if w.srv.Create(limits, []byte("count=-1,bytes=-1=;byteHardLimit=1;countHardLimit=1")) == nil {
-			w.undo(length, func() { w.unlimit(limits) })
-		}
+	for _, limits := range surroundings.LimitDirectories(w.srv) {
+		w.undo(length, func() { w.unlimit(limits) })
 	}
 }
 

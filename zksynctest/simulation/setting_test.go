@@ -2,16 +2,15 @@ package simulation_test
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksynctest/simulation/surroundings"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
@@ -28,7 +27,7 @@ type setting struct {
 // settings lists the settings, the usual one first.
 var settings = []*setting{
 	{name: "usual"},
-	{name: "servers without the operations that came after ZooKeeper 3.4", server: func(cfg *zkserver.Config) { cfg.Without, cfg.Compat38 = new35, true }},
+	{name: "servers without the operations that came after ZooKeeper 3.4", server: func(cfg *zkserver.Config) { cfg.Without, cfg.Compat38 = surroundings.New35, true }},
 	{name: "requests of 1 kB, and answers of 16 kB", options: func(*plan, int) []session.Option {
 		return []session.Option{session.WithMaxRequest(1024), session.WithMaxAnswer(16384)}
 	}},
@@ -37,13 +36,6 @@ var settings = []*setting{
 		// A Put that finds no number waits until all messages are consumed.
 		return !strings.Contains("queue crowd mixed", w.name)
 	}},
-}
-
-// new35 lists the operations that ZooKeeper 3.4 does not know.
-var new35 = []zkserver.OpCode{
-	zkserver.OpCreate2, zkserver.OpReconfig, zkserver.OpCheckWatches, zkserver.OpRemoveWatches, zkserver.OpCreateContainer,
-	zkserver.OpDeleteContainer, zkserver.OpCreateTTL, zkserver.OpMultiRead, zkserver.OpGetEphemerals,
-	zkserver.OpGetAllChildrenNumber, zkserver.OpSetWatches2, zkserver.OpAddWatch, zkserver.OpWhoAmI,
 }
 
 // drawSetting draws a setting for a workload: half of the plans have the usual one.
@@ -63,7 +55,7 @@ func TestSettingsHaveAnEffect(t *testing.T) {
 	}
 	created := func(op zkserver.Op) bool {
 		return op.Err == 0 && op.Zxid != 0 && slices.ContainsFunc(append(op.Sub, zkserver.SubOp{Code: op.Code, Path: op.Path}), func(sub zkserver.SubOp) bool {
-			return sub.Path == "/locks/m" && isDirectory(sub)
+			return sub.Path == "/locks/m" && surroundings.IsDirectory(sub)
 		})
 	}
 	of := func(name string) *setting {
@@ -114,36 +106,6 @@ func ownCredential(p *plan, manager int) []session.Option {
 
 // spendNumbers leaves each directory that a client creates a few numbers.
 func spendNumbers(w *world) {
-	var mu sync.Mutex
-	var created []string
-	note := func(op zkserver.Op) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		before := len(created)
-		for _, sub := range append(op.Sub, zkserver.SubOp{Code: op.Code, Path: op.Path}) {
-			if op.Zxid != 0 && op.Err == 0 && isDirectory(sub) {
-				created = append(created, sub.Path)
-			}
-		}
-		return len(created) > before
-	}
 	r := w.plan.rnd(forNumbers)
-	w.srv.Inject(zkserver.Fault{At: zkserver.AfterCommit, Times: -1, Match: note, Do: zkserver.Call(func() {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, dir := range created {
-			_ = w.srv.SetNextSequence(dir, int32(math.MaxInt32-2-r.IntN(8))) // fails if it is gone again
-		}
-		created = nil
-	})})
-}
-
-// isDirectory reports whether an operation creates a directory. The names of sequential znodes end in
-// a mark before the number.
-func isDirectory(op zkserver.SubOp) bool {
-	switch op.Code {
-	case zkserver.OpCreate, zkserver.OpCreate2, zkserver.OpCreateContainer:
-		return !strings.HasSuffix(op.Path, "-") && !strings.HasSuffix(op.Path, "_")
-	}
-	return false
+	surroundings.SpendNumbers(w.srv, func(string) int32 { return int32(2 + r.IntN(8)) })
 }

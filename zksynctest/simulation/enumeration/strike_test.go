@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-zksync/toolkit/zksynctest/simulation/network"
+	"github.com/go-zksync/toolkit/zksynctest/simulation/surroundings"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
@@ -103,22 +104,11 @@ func internalError(at zkserver.Moment) func(*stage, network.Frame) {
 // quota lets the directories have no more znodes and bytes than they have, for a session timeout.
 func (s *stage) quota(network.Frame) {
 	server := s.server.Server // quotas are outside the chroot
-	names, _ := server.Children("/")
-	limited := false
-	for _, name := range names {
-		if name == "zookeeper" {
-			continue
-		}
-		dir := "/zookeeper/quota/" + name
-		limits := dir + "/zookeeper_limits"
-		// An earlier quota leaves the first two. Without a leader none can be made.
-		_, _ = server.Create(dir, nil), server.Create(dir+"/zookeeper_stats", nil)
-		if server.Create(limits, []byte("count=-1,bytes=-1=;byteHardLimit=1;countHardLimit=1")) == nil {
-			limited = true
-			s.heal(timeout, func() { s.operator(func() error { return server.Delete(limits) }) })
-		}
+	all := surroundings.LimitDirectories(server)
+	for _, limits := range all {
+		s.heal(timeout, func() { s.operator(func() error { return server.Delete(limits) }) })
 	}
-	if !limited {
+	if len(all) == 0 {
 		s.void("no directory to limit, or no leader")
 	}
 }

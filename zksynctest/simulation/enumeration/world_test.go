@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest/simulation/surroundings"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
@@ -51,7 +52,7 @@ var worlds = []*world{usual,
 		return s.hasDirectories() && !waits
 	}},
 	// The servers know none of the operations that came after ZooKeeper 3.4.
-	{name: "old", server: func(cfg *zkserver.Config) { cfg.Without, cfg.Compat38 = new35, true }},
+	{name: "old", server: func(cfg *zkserver.Config) { cfg.Without, cfg.Compat38 = surroundings.New35, true }},
 	// The servers are of the version with which the other tests run.
 	{name: "v38", server: func(cfg *zkserver.Config) { cfg.Compat38 = true }},
 	// Requests and answers are as small as the options allow, and few messages fit into one.
@@ -114,13 +115,6 @@ func smallFrames(c *client) []session.Option {
 		answer *= 8 // a list of all messages has to fit
 	}
 	return []session.Option{session.WithMaxRequest(smallest), session.WithMaxAnswer(answer)}
-}
-
-// new35 lists the operations that ZooKeeper 3.4 does not know.
-var new35 = []zkserver.OpCode{
-	zkserver.OpCreate2, zkserver.OpReconfig, zkserver.OpCheckWatches, zkserver.OpRemoveWatches, zkserver.OpCreateContainer,
-	zkserver.OpDeleteContainer, zkserver.OpCreateTTL, zkserver.OpMultiRead, zkserver.OpGetEphemerals,
-	zkserver.OpGetAllChildrenNumber, zkserver.OpSetWatches2, zkserver.OpAddWatch, zkserver.OpWhoAmI,
 }
 
 // ownCredential returns options with a credential that differs from the credentials of the other

@@ -4,15 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math"
 	"path"
 	"strings"
-	"sync"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
-	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+	"github.com/go-zksync/toolkit/zksynctest/simulation/surroundings"
 )
 
 // directories lists the directories of the primitives that the scenarios use, by the beginnings of
@@ -193,38 +191,4 @@ func (s *scenario) numbersLeft(dir string) (left int32) {
 }
 
 // spendNumbers makes each directory that a client creates begin with a counter that is nearly spent.
-func spendNumbers(s *stage) {
-	var mu sync.Mutex
-	var created []string
-	note := func(op zkserver.Op) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		before := len(created)
-		for _, sub := range append(op.Sub, zkserver.SubOp{Code: op.Code, Path: op.Path}) {
-			if op.Zxid != 0 && op.Err == 0 && isDirectory(sub) {
-				created = append(created, sub.Path)
-			}
-		}
-		return len(created) > before
-	}
-	s.server.Inject(zkserver.Fault{At: zkserver.AfterCommit, Times: -1, Match: note, Do: zkserver.Call(func() {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, dir := range created {
-			_ = s.server.SetNextSequence(dir, math.MaxInt32-s.of.scenario.numbersLeft(dir)) // fails if it is gone again
-		}
-		created = nil
-	})})
-}
-
-// isDirectory reports whether an operation creates a directory. The names of sequential znodes end in
-// a mark before the number. The counters of the claims and of the markers count sessions and writers, and are
-// never spent.
-func isDirectory(op zkserver.SubOp) bool {
-	switch op.Code {
-	case zkserver.OpCreate, zkserver.OpCreate2, zkserver.OpCreateContainer:
-		return !strings.HasSuffix(op.Path, "-") && !strings.HasSuffix(op.Path, "_") &&
-			!strings.Contains(op.Path, "/zksync-claims") && !strings.Contains(op.Path, "/zksync-markers")
-	}
-	return false
-}
+func spendNumbers(s *stage) { surroundings.SpendNumbers(s.server, s.of.scenario.numbersLeft) }
