@@ -201,19 +201,16 @@ func (n *owned) claim(f *failures) (ours bool, err error) {
 	// The read that found the obstacle has armed the watch, so no end of the obstacle
 	// is missed.
 	defer w.Stop()
-	_ = f.end(e.ctx, nil)
-	defer e.startWait(obstacle).Stop()
-	var again <-chan time.Time
 	// A server before 3.9 tells every client that a znode exists, but sends no event to a client without the permission
 	// to read the znode.
 	if _, _, err := s.Children(e.ctx, n.path); ClassOf(err) == ClassNoAuth {
-		again = time.After(time.Second)
+		return false, s.Pause(e.ctx, unwatchable)
 	}
+	_ = f.end(e.ctx, nil)
+	defer e.startWait(obstacle).Stop()
 	select {
 	case ev := <-w.Events():
 		return false, ev.Err
-	case <-again:
-		return false, nil
 	case <-e.ctx.Done():
 		return false, Cancelled(e.ctx)
 	}

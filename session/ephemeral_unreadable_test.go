@@ -117,3 +117,24 @@ func TestUnreadableEphemeralsOfOthers(t *testing.T) {
 		}
 	})
 }
+
+// The log tells of an Ephemeral that waits behind a znode that it may not read, on servers that tell its owner and on servers
+// that do not.
+func TestWaitBehindAnUnreadableZnodeIsLogged(t *testing.T) {
+	for _, compat := range []bool{false, true} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			other := current(t, srv.Connect(t))
+			if _, err := other.Create(t.Context(), "/a", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermWrite)...); err != nil {
+				t.Fatal(err)
+			}
+			opt, logs := observed()
+			e := keepEphemeral(t, srv.Connect(t, opt), "/a", "x")
+			start := time.Now()
+			time.Sleep(time.Minute)
+			mustBe(t, e.Err(), session.ErrConflict)
+			if lines, _ := logged(logs, "a call waited", start); len(lines) == 0 || len(lines) > 10 {
+				t.Errorf("%d lines of the log in a minute, want one to ten: %v", len(lines), logs.All())
+			}
+		}, zksynctest.WithConfig(zkserver.Config{Compat38: compat}))
+	}
+}

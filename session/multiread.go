@@ -79,8 +79,10 @@ func (s *Session) MultiRead(ctx context.Context, reads ...Read) ([]ReadResult, e
 	return results, nil
 }
 
-func multiRead(ctx context.Context, s *Session, r *wire.Request, reads []Read, large *bool) ([]ReadResult, error) {
+func multiRead(ctx context.Context, s *Session, r *wire.Request, reads []Read, large *bool) (results []ReadResult, err error) {
 	hangups, guilty := 0, 0
+	var f *failures
+	defer func() { err = f.end(ctx, err) }()
 	for round := 0; s.m.multiReads.usable() && !*large; round++ {
 		if err := s.Pause(ctx, round); err != nil {
 			return nil, err
@@ -116,6 +118,8 @@ func multiRead(ctx context.Context, s *Session, r *wire.Request, reads []Read, l
 		if ClassOf(err) != ClassTransient {
 			return results, err
 		}
+		f = f.orNew(ctx, s.m, "multiRead", reads[0].path)
+		f.note(err)
 	}
 	if *large {
 		// Each answer that is too large breaks the connection, and with it the requests of other

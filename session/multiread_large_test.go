@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -81,6 +82,27 @@ func TestMultiReadOfErrorsWithoutACode(t *testing.T) {
 		got, err := s.MultiRead(t.Context(), session.ReadData("/a"))
 		if err == nil && got[0].Err == nil && got[0].Stat == nil {
 			t.Errorf("no error, and neither data nor Stat: %+v", got)
+		}
+	})
+}
+
+// A MultiRead whose reads a server refuses for a moment, again and again, says so at the end of its ctx.
+func TestThrottledReadOfAMultiRead(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
+		h := &hostileServer{answer: func(p *hostilePeer, xid, op int32, body []byte) bool {
+			if op != 22 {
+				return false
+			}
+			p.reply(xid, 0, ints(-1), []byte{0}, ints(-127), ints(-127), ints(-1), []byte{1}, ints(-1))
+			return true
+		}}
+		s := current(t, connectTo(t, h))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := s.MultiRead(ctx, session.ReadData("/a"))
+		mustBe(t, err, context.DeadlineExceeded)
+		if session.WaitReason(err) == nil {
+			t.Errorf("%v, want the refusal in it", err)
 		}
 	})
 }
