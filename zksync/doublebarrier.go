@@ -60,7 +60,7 @@ func NewDoubleBarrier(m *session.Manager, path string, n int, opts ...DoubleBarr
 // without this participant, Enter first waits for the end of that round.
 //
 // When ctx ends before that, Enter removes this participant, and waits for the removal at
-// most a second: if no server can be reached in that time, the removal happens later. If
+// most a second: if no server carries out the removal in that time, it happens later. If
 // the barrier has opened for this participant meanwhile, Enter returns nil nevertheless:
 // the participant is inside. The error of a wait that was ended wraps a *CountError.
 //

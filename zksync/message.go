@@ -53,7 +53,8 @@ func (q *queue) newMessage(d *engine.Delivery) *Message {
 // ends first, the removal goes on in the background, and Ack may be called again to
 // learn the outcome.
 //
-// A lost connection only delays Ack. The errors are:
+// A lost connection only delays Ack, and so do servers that answer the question for the outcome with internal
+// errors. The errors are:
 //
 //   - ErrLost if this consumer has lost its claim on the message: the session was lost,
 //     the value of the queue was closed, or another client deleted its ledger (then also
@@ -63,8 +64,8 @@ func (q *queue) newMessage(d *engine.Delivery) *Message {
 //   - ErrOutcomeUnknown, and ErrLost, if the session was lost, or the value was closed,
 //     while the removal was under way, and no server answered in time. The message comes
 //     again unless it was removed.
-//   - ErrOutcomeUnknown alone if a server answered with internal errors again and again.
-//     The message comes again unless it was removed.
+//   - ErrOutcomeUnknown alone if the consumer may not read its ledger any more, which would tell
+//     the outcome. The message comes again unless it was removed.
 //   - ErrSettled if Ack has returned nil before, or if Nack, Retry or MoveTo was called
 //     first.
 //

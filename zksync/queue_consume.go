@@ -27,9 +27,9 @@ import (
 //     message that its channel offered before, although other consumers may have it.
 //
 // The channel is closed by Close, by the end of the Manager, and when no messages can
-// be received at all: because the path is invalid, a permission is missing, or servers
-// answer with internal errors nine times in a row. Err has the reason. Lost connections
-// and sessions only delay messages.
+// be received at all, because the path is invalid or a permission is missing. Err has the
+// reason. Lost connections, lost sessions and internal errors of servers only delay messages;
+// the log tells of errors that last.
 // Call Close when you stop receiving: otherwise messages stay claimed by this value.
 //
 // A value delivers by Chan or by Messages: a call of the other method panics. Take may be
@@ -153,7 +153,8 @@ func (q *queue) All(ctx context.Context) iter.Seq2[*Message, error] {
 // the outcome, and the message is gone: because another client has removed the marker, a
 // Put has deleted it with the directory whose numbers were spent, or servers answer with
 // internal errors. If they do so five times in a row, Take does not know whether the
-// message is gone, and returns the data with ErrOutcomeUnknown, too.
+// message is gone, and returns the data with ErrOutcomeUnknown, too. A message that is
+// still there comes again.
 //
 // Of Takes that are under way at the same time, the one nearest to the servers gets the
 // first message: while others take each message at once, a Take farther away may wait.

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/session"
@@ -471,36 +474,47 @@ func TestTwoConsumersWithoutTheLine(t *testing.T) {
 	})
 }
 
-// One internal error as the answer to a request of a consumer does not end its channel, and errors without end do.
+// Internal errors as the answers to the requests of a consumer only delay its messages, and are logged if they last.
 func TestInternalErrorsOfAConsumer(t *testing.T) {
 	for _, op := range []zksynctest.OpCode{zkserver.OpGetChildren2, zkserver.OpMultiRead, zkserver.OpGetData, zkserver.OpMulti, zkserver.OpCreate} {
-		for times, survives := range map[int]bool{1: true, -1: false} {
-			t.Run(fmt.Sprint(op, " ", times), func(t *testing.T) {
+		for _, lasting := range []time.Duration{time.Millisecond, 10 * time.Minute} {
+			t.Run(fmt.Sprint(op, " ", lasting), func(t *testing.T) {
 				bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 					// Beside another consumer, so that the consumer joins the line and watches the order znode.
 					offer(t, srv.Connect(t), queuePath, 0, 2)
 					other := zksync.NewQueue(srv.Connect(t), queuePath, zksync.WithPrefetch(1))
 					defer closeQueue(t, other)
 					<-other.Messages()
-					m := srv.Connect(t)
+					core, logs := observer.New(zapcore.WarnLevel)
+					m := srv.Connect(t, session.WithLogger(zap.New(core)))
 					q := zksync.NewQueue(m, queuePath)
 					defer closeQueue(t, q)
-					failed := srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: op, Times: times, Do: zksynctest.Error(int32(zkserver.ErrSystem))})
-					_, ok := <-q.Chan()
-					if ok != survives {
-						t.Errorf("a message was received: %v, after %d errors: %v", ok, failed.Count(), q.Err())
+					failed := srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: op, Times: -1, Do: zksynctest.Error(int32(zkserver.ErrSystem))})
+					time.AfterFunc(lasting, failed.Remove)
+					select {
+					case data, ok := <-q.Chan():
+						if !ok {
+							t.Errorf("the channel was closed: %v", q.Err())
+						}
+						if string(data) != "1" {
+							t.Errorf("%q came, want 1", data)
+						}
+					case <-time.After(lasting + 5*time.Second):
+						t.Error("no message came after the errors")
 					}
-					if failed.Count() == 0 {
-						t.Error("the fault has not struck")
+					if n := failed.Count(); n == 0 || n > 2*int(lasting/time.Second)+20 {
+						t.Errorf("%d requests were answered with an error in %v", n, lasting)
 					}
-					failed.Remove()
+					if n := logs.FilterMessage("a call waited").Len(); (n > 0) != (lasting > time.Minute) || n > 20 {
+						t.Errorf("%d lines of the log about errors of %v: %v", n, lasting, logs.All())
+					}
 				})
 			})
 		}
 	}
 }
 
-// Internal errors with received messages between them are not in a row: any number of them does not end the channel.
+// An internal error behind received messages delays the next message by no pause that grows with earlier errors.
 func TestInternalErrorsBetweenMessages(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		producer := newQueue(t, srv)
@@ -509,11 +523,16 @@ func TestInternalErrorsBetweenMessages(t *testing.T) {
 		q := zksync.NewQueue(m, queuePath)
 		want(t, receive(t, q.Chan(), 1), []string{"first"})
 		for i := range 20 {
-			failed := srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMultiRead, Match: readsMessage, Do: zksynctest.Error(int32(zkserver.ErrSystem))})
+			failed := srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMultiRead, Match: readsMessage, Times: 2, Do: zksynctest.Error(int32(zkserver.ErrSystem))})
 			put(t, producer, fmt.Sprint(i))
+			began := time.Now()
 			want(t, receive(t, q.Chan(), 1), numbers(i, i+1))
-			if failed.Count() != 1 {
-				t.Fatalf("the fault has struck %d times, want 1", failed.Count())
+			if took := time.Since(began); took > 100*time.Millisecond {
+				t.Errorf("message %d came after %v", i, took)
+			}
+			// The read behind the claim is repeated, and the second error ends the attempt.
+			if failed.Count() != 2 {
+				t.Fatalf("the fault has struck %d times, want 2", failed.Count())
 			}
 		}
 		closeQueue(t, q)

@@ -9,10 +9,6 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
-// maxErrors is the number of internal errors of servers in a row after which a consumer gives up:
-// messages cannot be received at all, or not given back at Close.
-const maxErrors = 8
-
 const (
 	// leastTrip stands for a round trip that is too short to tell consumers apart.
 	leastTrip = 200 * time.Microsecond

@@ -187,8 +187,10 @@ func (l *ledger) send(tx *ledgerTx, conn uint64) ([]zk.MultiResponse, error) {
 }
 
 // read returns the data of the ledger behind all transactions that were sent. It tries again
-// until an answer arrives, also after some internal errors of servers.
+// until an answer arrives, also after internal errors of servers: without one, the claims would be lost.
 func (l *ledger) read() (data []byte, stat *zk.Stat, err error) {
+	failing := trouble{what: "the state of the claims"}
+	defer failing.end()
 	for round := 0; ; round++ {
 		if err := l.v.s.Pause(l.life, round-1); err != nil {
 			return nil, nil, err
@@ -196,10 +198,10 @@ func (l *ledger) read() (data []byte, stat *zk.Stat, err error) {
 		if err = l.v.s.SyncQuorum(l.life, l.path); err == nil {
 			data, stat, err = l.v.s.Get(l.life, l.path)
 		}
-		class := session.ClassOf(err)
-		if again := class.Again() || class == session.ClassUnknown && round < maxErrors; !again || l.v.s.Err() != nil {
+		if class := session.ClassOf(err); !class.Again() && class != session.ClassUnknown || l.v.s.Err() != nil {
 			return data, stat, err
 		}
+		failing.note(l.v.cfg, err)
 	}
 }
 
@@ -213,7 +215,7 @@ func (l *ledger) close(ctx context.Context) error {
 		began := time.Now()
 		st, err := l.v.order.current(ctx)
 		switch {
-		case session.ClassOf(err) == session.ClassUnknown && round < maxErrors:
+		case session.ClassOf(err) == session.ClassUnknown:
 			continue
 		case err != nil:
 			return err
@@ -239,7 +241,7 @@ func (l *ledger) close(ctx context.Context) error {
 				}
 			}
 		case class == session.ClassConnectionLost:
-		case class == session.ClassUnknown && round < maxErrors:
+		case class == session.ClassUnknown:
 			// If only the ledger were deleted, its messages would count as delivered.
 		default:
 			return err

@@ -243,7 +243,7 @@ func TestGiveBackThatIsRefused(t *testing.T) {
 	}
 }
 
-// An Ack that fails without an answer that tells the outcome says that the outcome is unknown.
+// An Ack waits while servers answer the question for its outcome with internal errors, and learns the outcome later.
 func TestAckWithoutAnOutcome(t *testing.T) {
 	withRig(t, 1, func(r rig) {
 		a := r.open(InOrder, true)
@@ -251,9 +251,16 @@ func TestAckWithoutAnOutcome(t *testing.T) {
 		f := zksynctest.Fault{Session: a.v.s.ID(), Op: zkserver.OpMulti, Path: d.ID, Times: 2, At: zksynctest.AfterCommit, Do: zksynctest.Error(-1)}
 		r.srv.Inject(f)
 		f.Op, f.Path, f.Times = zkserver.OpGetData, a.ledger.path, -1
-		r.srv.Inject(f)
-		if err := d.Ack(r.Context()); !errors.Is(err, commit.ErrUnknown) {
-			r.Errorf("Ack: %v, want ErrUnknown, as the message is gone", err)
+		failing := r.srv.Inject(f)
+		ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
+		defer cancel()
+		if err := d.Ack(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			r.Errorf("Ack: %v, want that it waits for the outcome", err)
+		}
+		failing.Remove()
+		time.Sleep(2 * time.Second)
+		if err := d.Ack(r.Context()); err != nil {
+			r.Errorf("Ack: %v, though the message was removed", err)
 		}
 	})
 }
@@ -344,6 +351,40 @@ func TestDeletedLedgerEndsItsDeliveries(t *testing.T) {
 		h.none(fromA, time.Minute)
 		if err := first.Ack(h.Context()); !errors.Is(err, session.ErrRemoved) {
 			h.Error("Ack:", err)
+		}
+	})
+}
+
+// An Ack whose session ends before an answer says that the outcome is unknown.
+func TestAckWithoutAnOutcomeAtTheEndOfTheSession(t *testing.T) {
+	withRig(t, 1, func(r rig) {
+		a := r.open(InOrder, true)
+		d := a.receive(1)[0]
+		s := a.v.s
+		release := make(chan struct{})
+		r.srv.Inject(zksynctest.Fault{Session: s.ID(), Op: zkserver.OpMulti, Path: d.ID, At: zksynctest.BeforeReply, Do: zkserver.Hold(release)})
+		done := make(chan error, 1)
+		go func() { done <- d.Ack(r.Context()) }()
+		synctest.Wait()
+		r.must(r.srv.ExpireSession(s.ID()))
+		if err := <-done; !errors.Is(err, commit.ErrUnknown) || !errors.Is(err, session.ErrLost) {
+			r.Errorf("Ack: %v, want ErrUnknown and ErrLost, as the message is gone", err)
+		}
+		close(release)
+	})
+}
+
+// An Ack whose consumer may not read its ledger any more says that the outcome is unknown.
+func TestAckWithoutAnOutcomeThatMayBeRead(t *testing.T) {
+	withRig(t, 1, func(r rig) {
+		a := r.open(InOrder, true)
+		d := a.receive(1)[0]
+		f := zksynctest.Fault{Session: a.v.s.ID(), Op: zkserver.OpMulti, Path: d.ID, Times: 2, At: zksynctest.AfterCommit, Do: zksynctest.Error(-1)}
+		r.srv.Inject(f)
+		f.Op, f.Path, f.Times, f.Do = zkserver.OpGetData, a.ledger.path, -1, zksynctest.Error(-102)
+		r.srv.Inject(f)
+		if err := d.Ack(r.Context()); !errors.Is(err, commit.ErrUnknown) {
+			r.Errorf("Ack: %v, want ErrUnknown, as the message is gone", err)
 		}
 	})
 }

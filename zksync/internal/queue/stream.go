@@ -15,6 +15,10 @@ import (
 // unconfirmed. These messages may be delivered again after a crash.
 const maxUnconfirmed = 128
 
+// calmTime is the time without an error after which a stream that has no message to read has got over its
+// errors. It is shorter than the time after which a Wait is logged.
+const calmTime = 2 * time.Second
+
 // A stream delivers messages to one receiver in three stages, each of which has a
 // goroutine: claim, read, deliver. Each stage works on other messages at the same time.
 type stream struct {
@@ -25,6 +29,7 @@ type stream struct {
 	slots    chan struct{} // has one element for each unconfirmed message
 	removals sync.WaitGroup
 	success  atomic.Bool // a message has been received, and removed if ack, since the last error
+	trouble  trouble     // until a message was read, or no error has come for calmTime
 }
 
 // Deliver calls receive for one message after another, until the Consumer or the Manager
@@ -36,19 +41,23 @@ func (c *Consumer) Deliver(ack bool, receive func(ctx context.Context, d *Delive
 		return err
 	}
 	defer c.endCall()
-	p := &stream{c: c, receive: receive, ack: ack}
+	p := &stream{c: c, receive: receive, ack: ack, trouble: trouble{what: "the delivery"}}
 	p.window.limit = c.cfg.Prefetch
+	defer p.trouble.end()
 	err := c.cfg.Manager.Do(c.ctx, func(ctx context.Context, s *session.Session) error {
 		for round := 0; ; round++ {
 			began := time.Now()
+			calm := time.AfterFunc(calmTime, p.trouble.end)
 			err := p.consumeSession(ctx, s)
+			calm.Stop()
 			// An error after a success does not follow the errors before.
 			if p.success.Swap(false) || time.Since(began) > s.Timeout() {
 				round = 0
 			}
-			if s.Err() != nil || !goesOn(err, round) {
+			if s.Err() != nil || !goesOn(err) {
 				return err
 			}
+			p.trouble.note(&c.cfg, err)
 			if err := s.Pause(ctx, round); err != nil {
 				return err
 			}
@@ -60,15 +69,13 @@ func (c *Consumer) Deliver(ack bool, receive func(ctx context.Context, d *Delive
 	return err
 }
 
-// goesOn reports whether a stream goes on under the same session after an error, which follows
-// other errors.
-func goesOn(err error, others int) bool {
+// goesOn reports whether a stream goes on under the same session after an error.
+func goesOn(err error) bool {
 	switch session.ClassOf(err) {
 	case session.ClassRemoved:
 		return true // another client has deleted the ledger: go on with another one
 	case session.ClassUnknown:
-		// Nobody restarts a consumer that is meant to run for ever.
-		return others < maxErrors
+		return true // nobody restarts a consumer that is meant to run for ever
 	}
 	return session.IsAnswerTooSlow(err) // a slow network only delays messages
 }

@@ -184,7 +184,11 @@ func (t *take) remove(ctx context.Context, r messageRef, st *orderState) ([]byte
 	case !gone:
 		v.partitions.requeue(r)
 	case err == nil, unclear:
-		v.partitions.forget(r)
+		if unclear {
+			v.partitions.requeue(r) // it may be there: if not, the next read finds that out
+		} else {
+			v.partitions.forget(r)
+		}
 		if t.c.removing.has(r.message, stat.Czxid) {
 			// Chan has delivered this message, and failed to remove it. It must not be
 			// delivered again.

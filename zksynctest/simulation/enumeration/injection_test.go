@@ -180,6 +180,18 @@ var effects = map[string]struct {
 	}},
 	"error-before": {"0.1.up.3", failed(false)},
 	"error-after":  {"0.1.up.3", failed(true)},
+	"throttle-all": {"0.1.up.3", func(o *outcome, _ network.Address) error {
+		var refused int
+		for _, op := range o.ops {
+			if op.Err == int32(zkserver.ErrThrottledOp) {
+				refused++
+			}
+		}
+		after, _ := answered(o)
+		return missing(refused > 3 && after > timeout/4, "%d requests were throttled, the answer came after %v", refused, after)
+	}},
+	"errors-before": {"0.1.up.3", failed(false)},
+	"errors-after":  {"0.1.up.3", failed(true)},
 	"quota": {"0.1.up.3", func(o *outcome, _ network.Address) error {
 		_, code := handled(o)
 		return missing(code == int32(zkserver.ErrQuotaExceeded), "answered with %d", code)

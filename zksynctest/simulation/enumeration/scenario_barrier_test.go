@@ -65,10 +65,10 @@ func (r *roundJudge) enter(c *client, enter func() error) error {
 }
 
 // takesBack reports whether no other participant may pass because of a participant whose Enter has
-// failed. Such a participant is still counted if no server can be reached for a second after the
+// failed. Such a participant is still counted if no server carries out its removal within a second after the
 // end of its ctx, and if its session was lost directly after it was counted.
 func (r *roundJudge) takesBack() bool {
-	return r.s.harm()&(silences|loses|suspends|closes|removes|forbids) == 0
+	return r.s.harm()&(silences|loses|suspends|closes|removes|forbids|stalls) == 0
 }
 
 // over checks the round after both participants have left: a participant leaves before the other

@@ -257,6 +257,9 @@ func (s *stage) harm() (all harm) {
 		// answered, and the Deadline is only 0.28 of T ahead at the least.
 		all |= loses
 	}
+	if all&stalls != 0 && (s.of.world.far > 0 || len(s.of.strikes) > 1) {
+		all |= loses // the transaction after T/4 takes T/20 more, or has another fault
+	}
 	return all
 }
 

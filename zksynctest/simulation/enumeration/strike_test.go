@@ -18,28 +18,36 @@ func answers(f network.Frame) bool { return f.Dir == network.Down && f.Op != net
 // throttlable reports whether an overloaded server may refuse a frame. A server never throttles
 // pings, and the opening and the closing of a session. It handles auth before it queues requests.
 func throttlable(f network.Frame) bool {
-	switch zkserver.OpCode(f.Op) {
+	return f.Dir == network.Up && mayThrottle(zkserver.OpCode(f.Op))
+}
+
+func mayThrottle(op zkserver.OpCode) bool {
+	switch op {
 	case zkserver.OpConnect, zkserver.OpPing, zkserver.OpCloseSession, zkserver.OpAuth:
 		return false
 	}
-	return f.Dir == network.Up
+	return true
 }
 
 // commits reports whether a request goes to the leader: also a connect, which opens or touches a
 // session there.
-func commits(f network.Frame) bool {
-	switch zkserver.OpCode(f.Op) {
+func commits(f network.Frame) bool { return f.Dir == network.Up && goesToLeader(zkserver.OpCode(f.Op)) }
+
+func goesToLeader(op zkserver.OpCode) bool {
+	switch op {
 	case zkserver.OpCreate, zkserver.OpCreate2, zkserver.OpCreateContainer, zkserver.OpCreateTTL, zkserver.OpDelete,
 		zkserver.OpSetData, zkserver.OpMulti, zkserver.OpSync, zkserver.OpCloseSession, zkserver.OpConnect:
-		return f.Dir == network.Up
+		return true
 	}
 	return false
 }
 
 // writes reports whether a request changes the tree. An internal error before and after a read differ
 // in nothing that a client can see.
-func writes(f network.Frame) bool {
-	return commits(f) && throttlable(f) && zkserver.OpCode(f.Op) != zkserver.OpSync
+func writes(f network.Frame) bool { return f.Dir == network.Up && mayWrite(zkserver.OpCode(f.Op)) }
+
+func mayWrite(op zkserver.OpCode) bool {
+	return goesToLeader(op) && mayThrottle(op) && op != zkserver.OpSync
 }
 
 // forbiddable reports whether a request needs a permission that an ACL may withhold, and removes nothing:
@@ -98,6 +106,14 @@ func internalError(at zkserver.Moment) func(*stage, network.Frame) {
 		fault := s.request(f, zkserver.Error(int32(zkserver.ErrSystem)))
 		fault.At = at
 		s.server.Inject(fault)
+	}
+}
+
+// trouble makes the servers answer each request of some operations, of all clients, with an error for T/4.
+func trouble(at zkserver.Moment, answer zkserver.Action, ops func(zkserver.OpCode) bool) func(*stage, network.Frame) {
+	return func(s *stage, _ network.Frame) {
+		match := func(op zkserver.Op) bool { return ops(op.Code) }
+		s.heal(timeout/4, s.server.Inject(zkserver.Fault{At: at, Do: answer, Match: match, Times: -1}).Remove)
 	}
 }
 

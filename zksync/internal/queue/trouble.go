@@ -1,0 +1,45 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// trouble is the Wait of a goroutine that tries again and again while servers answer with errors.
+type trouble struct {
+	what string // what has failed
+
+	mu    sync.Mutex
+	wait  *session.Wait
+	times int
+	last  error
+}
+
+// note notes an error before another attempt.
+func (t *trouble) note(cfg *Config, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.times++
+	t.last = err
+	if t.wait == nil {
+		t.wait = cfg.Manager.StartWait("consume", cfg.Path, t.reason)
+	}
+}
+
+func (t *trouble) reason(context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return fmt.Errorf("for %s, which has failed %d times, at last: %w", t.what, t.times, t.last)
+}
+
+// end ends the Wait.
+func (t *trouble) end() {
+	t.mu.Lock()
+	wait := t.wait
+	t.wait, t.times = nil, 0
+	t.mu.Unlock()
+	wait.Stop() // without the mutex: a report asks for the reason
+}
