@@ -269,7 +269,14 @@ const (
 	codeAuthFailed int32 = -115
 	codeNoWatcher  int32 = -121
 	codeWantsSASL  int32 = -124
+	codeQuota      int32 = -125
 )
+
+// exceedsQuota reports whether a server has refused a write because of a quota.
+func exceedsQuota(err error) bool {
+	var answer *codeError
+	return errors.As(err, &answer) && answer.code == codeQuota
+}
 
 // judgesCredentials reports whether a server that answers credentials by the code has checked the
 // credentials. After any other code, another server or a later attempt may accept them.

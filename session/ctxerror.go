@@ -63,15 +63,19 @@ func (e *ctxError) Unwrap() []error {
 // wraps may come from the program's dialer or SASL mechanism. It may match the end of another
 // context, for example of a dial that took too long, and errors.Is must not take that for the end
 // of the caller's ctx.
-type finalError struct{ err error }
+type finalError struct{ withoutEnd }
 
 func (e *finalError) Error() string { return e.err.Error() }
 
-func (e *finalError) Is(target error) bool {
+// withoutEnd wraps an error in which the end of a ctx is not the end of the caller's ctx: errors.Is and errors.As
+// find everything else.
+type withoutEnd struct{ err error }
+
+func (e withoutEnd) Is(target error) bool {
 	return target != context.Canceled && target != context.DeadlineExceeded && errors.Is(e.err, target)
 }
 
-func (e *finalError) As(target any) bool {
+func (e withoutEnd) As(target any) bool {
 	if _, ok := target.(**ctxError); ok {
 		return false
 	}

@@ -15,9 +15,9 @@ import (
 // znode. All methods may be called from any goroutine.
 //
 // If a previous session of this Manager has left a znode of the same name, the Ephemeral
-// waits until that znode is gone. A znode of another client, even a persistent znode, is
-// a Conflict: the Ephemeral leaves it untouched, and creates its own znode when the other
-// znode is gone.
+// waits until that znode is gone. A znode that this Ephemeral has not created, even a persistent
+// znode, is a Conflict: the Ephemeral leaves it untouched, and creates its own znode when the
+// other znode is gone. That includes a znode of the same session, for example of an Election.
 //
 //	e, err := m.Ephemeral(ctx, "/services/api/host-1", []byte(addr))
 //	if err != nil {
@@ -60,6 +60,9 @@ type Ephemeral struct {
 // If two Ephemerals of one Manager have the same path and are not sequential, the second
 // has a Conflict with the first.
 func (m *Manager) Ephemeral(ctx context.Context, path string, data []byte, opts ...EphemeralOption) (*Ephemeral, error) {
+	if m == nil {
+		return nil, opError("ephemeral", path, errNilManager)
+	}
 	var cfg ephemeralConfig
 	for i, opt := range opts {
 		if opt == nil {
@@ -262,7 +265,7 @@ const (
 	// Present: the znode exists, owned by the present session. The status stays Present
 	// while the connection is down, until the session is lost.
 	Present
-	// Conflict: a znode of another client has the name. The Ephemeral leaves it
+	// Conflict: a znode of somebody else has the name. The Ephemeral leaves it
 	// untouched, and creates its own znode when the other znode is gone.
 	Conflict
 )

@@ -63,15 +63,17 @@ func (e *Ephemeral) awaitOther(other *Ephemeral) error {
 func (e *Ephemeral) keep(s *Session) error {
 	f := newFailures(e.ctx, e.m.shared, "ephemeral", e.asked, "the creation of the znode")
 	defer func() { _ = f.end(e.ctx, nil) }()
+	made := false // this Ephemeral has created a znode under this session, or may have
 	for round := 0; ; round++ {
-		n, err := e.create(s, f, round)
+		n, err := e.create(s, f, round, &made)
 		if n != nil {
 			began := time.Now()
 			var ours bool
-			if ours, err = n.claim(f); ours {
+			if ours, err = n.claim(f, made); ours {
 				_ = f.end(e.ctx, nil)
 				err = n.hold()
 				n.w.Stop()
+				made = err != ErrRemoved
 			}
 			// The znode was present or in conflict for a while, so its end does not belong to
 			// the failures before it.
@@ -83,6 +85,7 @@ func (e *Ephemeral) keep(s *Session) error {
 		switch {
 		case e.ctx.Err() != nil:
 			switch {
+			case !made:
 			case n != nil:
 				e.leftover = e.removeOwn(s, n.path, n.version)
 			case !e.cfg.sequential: // the clean-up of CreateProtected removes a sequential znode
@@ -122,8 +125,8 @@ const quickRounds = 8
 
 // create makes one attempt to create the znode, and returns the znode that it has created
 // or found. It returns neither a znode nor an error if the next attempt may succeed. f is
-// for the failures.
-func (e *Ephemeral) create(s *Session, f *failures, round int) (n *owned, err error) {
+// for the failures. It sets made if the attempt may have created the znode.
+func (e *Ephemeral) create(s *Session, f *failures, round int, made *bool) (n *owned, err error) {
 	data, generation, _ := e.data.present()
 	// If the znode is found and ours, an earlier attempt has succeeded, perhaps with other data.
 	n = &owned{e: e, s: s, path: e.asked, generation: generation}
@@ -133,7 +136,12 @@ func (e *Ephemeral) create(s *Session, f *failures, round int) (n *owned, err er
 		_, err = s.Create(e.ctx, e.asked, data, zk.FlagEphemeral, e.cfg.acl...)
 	}
 	n.refusal, n.dirty = err, err != nil
-	switch class := ClassOf(err); class {
+	class := ClassOf(err)
+	switch class {
+	case ClassOK, ClassConnectionLost, ClassUnknown, ClassCancelled:
+		*made = true
+	}
+	switch class {
 	case ClassOK:
 		e.data.settle(generation, data, nil)
 		return n, nil
@@ -151,17 +159,19 @@ func (e *Ephemeral) create(s *Session, f *failures, round int) (n *owned, err er
 		}
 		dir, _ := split(e.asked)
 		return nil, s.MakeDir(e.ctx, dir)
-	// The data will never be sent, or are refused for good, for example by a quota. So the data that was
-	// written last is wanted again.
-	case ClassTooLarge, ClassFinal:
+	}
+	// The data will never be sent, or exceed a quota. So the data that was written last is wanted again. No other
+	// refusal is about the data: the directory may be an ephemeral, for example.
+	if class == ClassTooLarge || exceedsQuota(err) {
 		e.data.settle(generation, data, err)
 	}
 	return nil, err
 }
 
-// claim determines whether the znode belongs to this very session, and then watches it.
-// If the znode does not belong to this session, claim returns when this may have changed, and ends f.
-func (n *owned) claim(f *failures) (ours bool, err error) {
+// claim determines whether this Ephemeral has created the znode under this very session, and then watches it. If
+// not, claim returns when this may have changed, and ends f. made reports whether it may have created a znode:
+// otherwise a znode of this session belongs to another part of the program.
+func (n *owned) claim(f *failures, made bool) (ours bool, err error) {
 	e, s := n.e, n.s
 	exists, stat, w, err := e.watchOwn(s, n.path)
 	class := ClassOf(err)
@@ -172,8 +182,10 @@ func (n *owned) claim(f *failures) (ours bool, err error) {
 	case class == ClassNoAuth:
 		// The znode is ours if the answer to our create was lost. It then has version 0, unless
 		// another client has written to it.
-		if ours, err := ownsUnreadable(e.ctx, s, n.path); ours || err != nil {
-			return ours, err
+		if made {
+			if ours, err := ownsUnreadable(e.ctx, s, n.path); ours || err != nil {
+				return ours, err
+			}
 		}
 		// Such a read leaves no watch, so only another look after a while can find the
 		// znode gone.
@@ -186,9 +198,12 @@ func (n *owned) claim(f *failures) (ours bool, err error) {
 		// watch for the next creation would find our own znode.
 		w.Stop()
 		return false, nil
-	case stat.EphemeralOwner == s.id:
+	case stat.EphemeralOwner == s.id && made:
 		n.w, n.version = w, stat.Version
 		return true, nil
+	case stat.EphemeralOwner == s.id:
+		obstacle = fmt.Errorf("%w: an ephemeral of this very session, which another part of the program has created", ErrConflict)
+		e.tell(Conflict, "", opError("ephemeral", n.path, obstacle))
 	case e.m.had(stat.EphemeralOwner):
 		// The znode goes when that session has ended on the server. A delete by name
 		// could hit a newer znode of the same name.

@@ -141,11 +141,13 @@ func (m *Manager) run() {
 	m.wg.Wait()
 }
 
+var errNilManager = fmt.Errorf("%w: the Manager is nil, want a result of Connect", ErrInvalidOption)
+
 // Session waits until there is a connected session, and returns it. Session returns an
 // error when ctx ends, ErrClosed when the Manager is closed, and ErrInvalidOption for a nil Manager.
 func (m *Manager) Session(ctx context.Context) (*Session, error) {
 	if m == nil {
-		return nil, opError("wait for a session", "", fmt.Errorf("%w: the Manager is nil, want a result of Connect", ErrInvalidOption))
+		return nil, opError("wait for a session", "", errNilManager)
 	}
 	for {
 		// A session that is lost ends its context first, and publishes the state Lost

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -134,18 +135,18 @@ func (m *shared) giveUpIfMistaken() {
 }
 
 // giveUp ends Connect with err, which has ClassFinal.
-func (m *shared) giveUp(err error) { m.endConnect(&finalError{err}) }
+func (m *shared) giveUp(err error) { m.endConnect(&finalError{withoutEnd{err}}) }
 
 // tried returns an error with the outcome of the attempts to connect to the servers.
 func (m *shared) tried() error {
 	lines, errs := m.servers.report()
-	return &triedError{strings.Join(lines, "; "), errs}
+	return &triedError{strings.Join(lines, "; "), withoutEnd{errors.Join(errs...)}}
 }
 
+// A triedError has the errors of the attempts. The timeout of a dial is not the end of the caller's ctx.
 type triedError struct {
 	text string
-	errs []error
+	withoutEnd
 }
 
-func (e *triedError) Error() string   { return e.text }
-func (e *triedError) Unwrap() []error { return e.errs }
+func (e *triedError) Error() string { return e.text }

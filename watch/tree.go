@@ -121,11 +121,15 @@ func (c *Cache) Err() error { return context.Cause(c.mirror.over) }
 // while no server can be used, the error has each server and the outcome of the attempts; and
 // if ctx ends while a server refuses the reads again and again, the error has the refusal.
 func (c *Cache) WaitSynced(ctx context.Context) error {
+	if c.mirror.over.Err() != nil {
+		return c.Err()
+	}
 	w := c.mirror.waiters.add()
 	select {
 	case err := <-w.done:
 		return err
 	case <-c.mirror.over.Done():
+		_ = c.mirror.waiters.remove(w)
 		return c.Err()
 	case <-ctx.Done():
 		// Otherwise waiters would pile up while no server answers.

@@ -66,9 +66,11 @@ func (g *Group) join(ctx context.Context, path string, data []byte) (*session.Ep
 	if err != nil {
 		return nil, err
 	}
+	var absent <-chan time.Time // set while the znode is absent
 	for {
 		select {
 		case st, ok := <-own.Status():
+			absent = nil
 			switch {
 			case !ok:
 				return nil, own.Err()
@@ -78,7 +80,18 @@ func (g *Group) join(ctx context.Context, path string, data []byte) (*session.Ep
 				err := own.Err()
 				own.Discard() // there is nothing of ours to remove
 				return nil, fmt.Errorf("%w: %w", ErrIDTaken, err)
+			case st == session.Absent:
+				absent = time.After(0)
 			}
+		case <-absent:
+			// The id is free, and the first creation may be refused only now. Status tells of no second
+			// reason for the absence.
+			switch err := own.Err(); session.ClassOf(err) {
+			case session.ClassNoAuth, session.ClassFinal, session.ClassTooLarge:
+				own.Discard()
+				return nil, err
+			}
+			absent = time.After(time.Second)
 		case <-ctx.Done():
 			reason := own.Err()
 			// Before Join returns: the next Join would find this Ephemeral in its way. There is no wait,
@@ -87,7 +100,11 @@ func (g *Group) join(ctx context.Context, path string, data []byte) (*session.Ep
 			if reason == nil || g.m.State() != session.Connected {
 				return nil, g.m.Cancelled(ctx)
 			}
-			return nil, session.CancelledWaiting(ctx, fmt.Errorf("waiting for the id to be free: %w", reason))
+			what := "for the znode"
+			if session.ClassOf(reason) == session.ClassNodeExists {
+				what = "for the id to be free"
+			}
+			return nil, session.CancelledWaiting(ctx, fmt.Errorf("waiting %s: %w", what, reason))
 		}
 	}
 }

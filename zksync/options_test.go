@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/watch"
 	"github.com/go-zksync/toolkit/zksync"
 )
@@ -135,9 +136,12 @@ func TestOptionValuesFitTheirPrimitives(t *testing.T) {
 // The first call of a primitive whose Manager is nil fails with ErrInvalidOption.
 func TestNilManager(t *testing.T) {
 	ctx := t.Context()
+	ended, end := context.WithCancel(ctx)
+	end()
 	try := func(_ bool, err error) error { return err }
 	failed := func(_ context.Context, err error) error { return err }
 	_, joined := zksync.NewGroup(nil, path).Join(ctx, "a", nil)
+	_, ephemeral := (*session.Manager)(nil).Ephemeral(ctx, path, nil)
 	_, inspected := zksync.Inspect(ctx, nil, path)
 	node, tree := watch.Node(ctx, nil, path), watch.Tree(ctx, nil, path)
 	members := zksync.NewGroup(nil, path).Watch(ctx)
@@ -157,7 +161,7 @@ func TestNilManager(t *testing.T) {
 	}
 	for call, err := range map[string]error{
 		"Run": zksync.NewElection(nil, path).Run(ctx, func(context.Context) error { return nil }), "Inspect": inspected,
-		"Node": node.Err(), "Tree": tree.Err(), "MoveTo": zksync.NewMessage("m", nil, nil).MoveTo(ctx, nil),
+		"Node": node.Err(), "Tree": tree.Err(), "WaitSynced": tree.WaitSynced(ended), "Ephemeral": ephemeral, "MoveTo": zksync.NewMessage("m", nil, nil).MoveTo(ctx, nil),
 		"Lock": zksync.NewMutex(nil, path).Lock(ctx), "TryLock": try(zksync.NewMutex(nil, path).TryLock(ctx)),
 		"RLock": zksync.NewRWMutex(nil, path).RLock(ctx), "Acquire": zksync.NewSemaphore(nil, path, 1).Acquire(ctx, 1),
 		"Campaign": failed(zksync.NewElection(nil, path).Campaign(ctx)), "Observe": leaders.Err(),

@@ -74,6 +74,7 @@ func (r *runCommand) parse(args []string) error {
 }
 
 func (r *runCommand) run(ctx context.Context, p *program) int {
+	began := time.Now()
 	m, err := p.ensemble.open(ctx, r.wait)
 	if err != nil {
 		return p.failed(ctx, err)
@@ -82,7 +83,7 @@ func (r *runCommand) run(ctx context.Context, p *program) int {
 	c := &child{args: r.command, grace: r.grace, m: m, stdin: p.stdin, stdout: p.stdout, stderr: p.stderr}
 	h := r.holder(m)
 	for {
-		held, err := r.acquire(ctx, p, m, h)
+		held, err := r.acquire(ctx, p, m, h, began)
 		if r.elect && errors.Is(err, zksync.ErrRemoved) && ctx.Err() == nil {
 			fmt.Fprintf(p.stderr, "zklock: another client has removed the candidate of %s; campaigning again\n", r.path)
 			continue
@@ -106,14 +107,17 @@ func (r *runCommand) run(ctx context.Context, p *program) int {
 // errContended says that others hold the lock, so that nothing was acquired.
 var errContended = errors.New("another process holds it")
 
-// acquire waits for the hold. The returned context ends with the hold and not with ctx,
-// so that the command may take its grace after a signal.
-func (r *runCommand) acquire(ctx context.Context, p *program, m *session.Manager, h holder) (context.Context, error) {
+// acquire waits for the hold. The limit of -wait counts from began. The returned context ends with the hold and
+// not with ctx, so that the command may take its grace after a signal.
+func (r *runCommand) acquire(ctx context.Context, p *program, m *session.Manager, h holder, began time.Time) (context.Context, error) {
 	wait, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	interrupt := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	limit, why := r.wait, error(zksync.ErrMaxWait)
 	if r.try {
 		limit, why = p.ensemble.connect, session.ErrConnectionLost
+	}
+	if r.wait > 0 {
+		limit = max(r.wait-time.Since(began), 1)
 	}
 	if limit > 0 {
 		t := time.AfterFunc(limit, func() { cancel(why) })

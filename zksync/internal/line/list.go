@@ -23,10 +23,16 @@ type Listed struct {
 // order. If contenders leave during each of a few attempts, as in a line whose holds are
 // shorter than a round trip, it returns the contenders that the last attempt has read.
 func (r Rule) List(ctx context.Context, s *session.Session, dir string, n int) ([]Listed, error) {
-	return znode.ListWhole(ctx, s, func() ([]Listed, bool, error) {
-		all, _, whole, err := r.listOnce(ctx, s, dir, n)
-		return all, whole, err
-	})
+	for whole := false; ; {
+		all, err := znode.ListWhole(ctx, s, func() (all []Listed, _ bool, err error) {
+			all, _, whole, err = r.listOnce(ctx, s, dir, n)
+			return all, whole, err
+		})
+		// If the first contenders have left, those behind them are in line.
+		if err != nil || whole || len(all) > 0 || n < 0 {
+			return all, err
+		}
+	}
 }
 
 // listOnce is one attempt of List. It returns the zxid of the last change of the line that

@@ -98,7 +98,7 @@ func (r *raceRun) create(ctx context.Context) (*zk.Stat, error) {
 				return nil, err
 			}
 		case session.ClassConnectionLost:
-			stat, err := findOwn(ctx, r.s, r.Path)
+			stat, err := findOwn(ctx, r.s, r.Path, versionAfter(r.seen))
 			if stat != nil || err != nil {
 				return stat, err
 			}
@@ -173,14 +173,15 @@ func (r *raceRun) leader(ctx context.Context, owner int64) error {
 	return fmt.Errorf("while %s leads (session 0x%x)", id, uint64(owner))
 }
 
-// findOwn returns the Stat of the znode if this session owns it, and nil if not. An
+// findOwn returns the Stat of the znode that create has left with a version, and nil if it does not exist. An
+// ephemeral of this session with a lower version belongs to another part of the program. An
 // absence counts only behind a commit: see rendezvous.Participant.findAfterLoss.
-func findOwn(ctx context.Context, s *session.Session, path string) (*zk.Stat, error) {
+func findOwn(ctx context.Context, s *session.Session, path string, version int32) (*zk.Stat, error) {
 	if err := s.SyncQuorum(ctx, path); err != nil {
 		return nil, err
 	}
 	ok, stat, err := s.Exists(ctx, path)
-	if err != nil || !ok || stat.EphemeralOwner != s.ID() {
+	if err != nil || !ok || stat.EphemeralOwner != s.ID() || stat.Version < version {
 		return nil, err
 	}
 	return stat, nil
@@ -206,7 +207,7 @@ func deleteRaced(ctx context.Context, s *session.Session, path string, version i
 	}
 	// Either another client has changed the data of our znode, or the znode belongs to
 	// another candidate, which came after another client had removed ours.
-	if own, failed := findOwn(ctx, s, path); own == nil {
+	if own, failed := findOwn(ctx, s, path, version); own == nil {
 		return cmp.Or(failed, session.ErrRemoved)
 	}
 	return err

@@ -20,7 +20,7 @@ var toolBugs = []bug{
 		"&zk.DeleteRequest{Path: path, Version: -1})"}},
 		[]finder{tested("./zksync", "^TestEphemeralElectionResignsForItselfAlone$")}},
 	{"race: take a znode of ours for another candidate's after a lost answer", []edit{{"zksync/internal/line/racerun.go",
-		"	if err != nil || !ok || stat.EphemeralOwner != s.ID() {\n",
+		"	if err != nil || !ok || stat.EphemeralOwner != s.ID() || stat.Version < version {\n",
 		"	if _ = ok; true {\n"}},
 		[]finder{enumerated("election-ephemeral-handover", "election-ephemeral-siblings"), tested("./zksync", "^TestEphemeralElectionOverLostAnswers$")}},
 	{"race: look for a lost create without a commit", []edit{{"zksync/internal/line/racerun.go",
