@@ -88,6 +88,10 @@ func (s *stage) forbid(f network.Frame) {
 		s.void("the request is another one")
 		return
 	}
+	if zkserver.OpCode(f.Op) == zkserver.OpExists && slices.Contains(s.server.without, zkserver.OpGetEphemerals) {
+		s.void("servers before 3.6 refuse no exists")
+		return
+	}
 	if chroot := s.of.world.chroot; chroot != "" && zkserver.OpCode(f.Op) == zkserver.OpExists {
 		// The client looks for the chroot, and takes a refusal for a sign that it exists: servers refuse no
 		// exists of a znode that does not.
