@@ -37,6 +37,7 @@ const (
 	forbids                    // a server refuses a request for lack of a permission
 	errs                       // a server answers with an internal error: the request may have been carried out
 	postpones                  // a transaction that proves the session alive may come later
+	misreads                   // a server answers reads with internal errors
 	stalls                     // the servers carry out no request, or tell no outcome, for a while
 )
 
@@ -76,6 +77,7 @@ var faults = []*fault{
 	{name: "throttle-all", fits: throttlable, do: network.Pass, then: trouble(zkserver.BeforeCommit, zkserver.Throttle, mayThrottle), harm: postpones | stalls},
 	{name: "errors-before", fits: throttlable, do: network.Pass, then: trouble(zkserver.BeforeCommit, zkserver.Error(int32(zkserver.ErrSystem)), mayThrottle), harm: errs | postpones | stalls},
 	{name: "errors-after", fits: writes, do: network.Pass, then: trouble(zkserver.AfterCommit, zkserver.Error(int32(zkserver.ErrSystem)), mayWrite), harm: errs | postpones | stalls},
+	{name: "errors-of-reads", fits: reads, do: network.Pass, then: trouble(zkserver.BeforeCommit, zkserver.Error(int32(zkserver.ErrSystem)), mayRead), harm: stalls | misreads},
 	{name: "forbid", fits: forbiddable, do: network.Pass, then: (*stage).forbid, harm: forbids, alone: true, in: (*scenario).endsWithoutPermissions},
 	{name: "quota", fits: goesUp, do: network.Pass, then: (*stage).quota, harm: refuses},
 	{name: "expire", do: network.Pass, then: (*stage).expire, harm: loses | forces},

@@ -14,19 +14,29 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// plain is a scenario that shows every effect of a fault: a client writes a znode at intervals. The
+// plain is a scenario that shows every effect of a fault: a client writes and reads a znode at intervals. The
 // first write is frame 0.1.up.3, its answer 0.1.down.3.
 var plain = &scenario{name: "plain", clients: 1, run: func(s *stage) {
 	s.operator(func() error { return s.server.Create("/x", nil) })
 	c := s.clients[0]
-	for range 4 {
-		_ = c.do("Set", func(ctx context.Context) error {
+	call := func(what string, f func(ctx context.Context, by *session.Session) error) {
+		_ = c.do(what, func(ctx context.Context) error {
 			by, err := c.manager().Session(ctx)
 			if err == nil {
-				_, err = by.Set(ctx, "/x", []byte("data"), -1)
+				err = f(ctx, by)
 			}
 			return err
 		}, orLost, orConnectionLost, func(_ *stage, err error) bool { return strings.Contains(err.Error(), "throttled") }, orError)
+	}
+	for range 4 {
+		call("Set", func(ctx context.Context, by *session.Session) error {
+			_, err := by.Set(ctx, "/x", []byte("data"), -1)
+			return err
+		})
+		call("Get", func(ctx context.Context, by *session.Session) error {
+			_, _, err := by.Get(ctx, "/x")
+			return err
+		})
 		for _, info := range s.server.Sessions() {
 			s.say("negotiated %v", info.Timeout)
 		}
@@ -189,6 +199,9 @@ var effects = map[string]struct {
 		}
 		after, _ := answered(o)
 		return missing(refused > 3 && after > timeout/4, "%d requests were throttled, the answer came after %v", refused, after)
+	}},
+	"errors-of-reads": {"0.1.up.3", func(o *outcome, _ network.Address) error {
+		return missing(noted(o, "get /x: zk: unknown error: system error"), "no read has failed")
 	}},
 	"errors-before": {"0.1.up.3", failed(false)},
 	"errors-after":  {"0.1.up.3", failed(true)},

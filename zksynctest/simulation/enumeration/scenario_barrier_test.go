@@ -89,7 +89,7 @@ func (r *roundJudge) alone(c *client, ended <-chan struct{}) {
 		return
 	case <-time.After(5 * timeout):
 	}
-	if r.s.harm()&(loses|cancels|closes|refuses|removes|errs|forbids) == 0 && (!r.gaveUp.Load() || r.takesBack()) {
+	if r.s.harm()&(loses|cancels|closes|refuses|removes|errs|misreads|forbids) == 0 && (!r.gaveUp.Load() || r.takesBack()) {
 		r.s.fail("client %d waits in vain for a partner that has gone through the round", c.number)
 	}
 	c.cancel(errors.New("the partner has gone"))

@@ -79,7 +79,7 @@ func (mb *mailbox) settle(c *client, m *zksync.Message, how settlement) {
 		mb.mu.Lock()
 		mb.messages[id].got--
 		mb.mu.Unlock()
-	} else if mb.harm()&errs != 0 {
+	} else if mb.harm()&(errs|misreads) != 0 {
 		// An Ack that fails gives the message back, before it returns.
 		mb.mu.Lock()
 		mb.messages[id].mayReturn = true

@@ -50,6 +50,13 @@ func mayWrite(op zkserver.OpCode) bool {
 	return goesToLeader(op) && mayThrottle(op) && op != zkserver.OpSync
 }
 
+// reads reports whether a request reads the tree.
+func reads(f network.Frame) bool { return f.Dir == network.Up && mayRead(zkserver.OpCode(f.Op)) }
+
+func mayRead(op zkserver.OpCode) bool {
+	return mayThrottle(op) && !goesToLeader(op)
+}
+
 // forbiddable reports whether a request needs a permission that an ACL may withhold, and removes nothing:
 // a znode that the client may not delete remains.
 func forbiddable(f network.Frame) bool {
