@@ -81,9 +81,9 @@ func (s *stage) refused(err error) bool {
 	return s.harm()&refuses != 0 && err != nil && strings.Contains(err.Error(), "quota exceeded")
 }
 
-// waitsInLine matches the error of a call that has joined a line, or waits at a gate, at a read. Internal errors of
+// waitsInLine matches the error of a call that has joined a line, waits at a gate or observes, at a read. Internal errors of
 // servers do not end such a wait.
-var waitsInLine = regexp.MustCompile(`^(lock|rlock|acquire|campaign|run|enter|wait|downgrade) \S+: (children \S+|(get|exists) /(locks|elections)/\S+\d{10}|(get|exists) /(barriers|gates)/\w+/\S+):`)
+var waitsInLine = regexp.MustCompile(`^(lock|rlock|acquire|campaign|run|enter|downgrade) \S+: (children \S+|(get|exists) /(locks|elections)/\S+\d{10}|(get|exists) /barriers/\w+/\S+):|^(wait|watch) `)
 
 // orError reports whether an internal error of a server, or a permission that is missing, is the reason
 // for an error, and a fault explains it. Any call may fail then.

@@ -33,7 +33,7 @@ var barrierBugs = []bug{
 			"		case session.ClassConnectionLost:\n			// The child may"},
 		{"zksync/internal/rendezvous/participant.go",
 			"	err := p.removeOrDiscard()\n",
-			"	err := p.remove()\n"}}, []finder{tested("./zksync", "TestDoubleBarrierLeavesAfterTwoFailures")}},
+			"	err := p.remove()\n"}}, []finder{enumerated("doublebarrier-abandon-0", "doublebarrier-abandon-1", "doublebarrier-abandon-2"), tested("./zksync", "TestDoubleBarrierLeavesAfterTwoFailures")}},
 	{"leave the child of a Leave that was refused", []edit{{"zksync/internal/rendezvous/participant.go",
 		"	err := p.removeOrDiscard()\n",
 		"	err := p.remove()\n"}}, []finder{tested("./zksync", "TestDoubleBarrierLeavesAfterTwoFailures")}},

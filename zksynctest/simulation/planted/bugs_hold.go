@@ -55,7 +55,7 @@ var holdBugs = []bug{
 		"session.ClassOf(err) == session.ClassUnknown):"}}, []finder{enumeratedIn("kazoo", "semaphore-handover")}},
 	{"end an observation by an internal error of a server", []edit{{"zksync/internal/line/contest.go",
 		"class == session.ClassNoNode || class == session.ClassUnknown {",
-		"class == session.ClassNoNode {"}}, []finder{tested("./zksync", "TestObserveContinuesAfterInternalErrors")}},
+		"class == session.ClassNoNode {"}}, []finder{enumerated("election-observe", "leader-synced"), tested("./zksync", "TestObserveContinuesAfterInternalErrors")}},
 	{"give a try up because of its own znode", []edit{{"zksync/internal/line/line.go",
 		"		if err != errExhausted {\n			continue\n",
 		"		if err != nil {\n			continue\n"}}, []finder{tested("./zksync", "TestTryLockWithASpentCounter")}},
