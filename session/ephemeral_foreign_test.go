@@ -44,6 +44,38 @@ func TestEphemeralBesideAnotherOfTheSession(t *testing.T) {
 	}
 }
 
+// The same, when the request that would create the Ephemeral's znode is lost, and when Close comes while it is under way.
+func TestEphemeralBesideAnotherAfterALostCreate(t *testing.T) {
+	faults := map[string]zkserver.Fault{
+		"lost":      {Op: zkserver.OpCreate, Path: "/a", At: zkserver.BeforeCommit, Do: zkserver.Disconnect},
+		"under way": {Op: zkserver.OpCreate, Path: "/a", At: zkserver.BeforeReply, Do: zkserver.Delay(time.Second), Nth: 2},
+	}
+	for name, fault := range faults {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				m := srv.Connect(t)
+				s := current(t, m)
+				if _, err := s.Create(t.Context(), "/a", nil, zk.FlagEphemeral); err != nil {
+					t.Fatal(err)
+				}
+				srv.Inject(fault)
+				e := keepEphemeral(t, m, "/a", "x")
+				status(t, e, session.Conflict)
+				if _, err := s.Set(t.Context(), "/a", []byte("mine"), -1); err != nil { // the Ephemeral tries again
+					t.Fatal(err)
+				}
+				time.Sleep(100 * time.Millisecond)
+				if err := e.Close(); err != nil {
+					t.Error(err)
+				}
+				if data, _ := srv.Get("/a"); string(data) != "mine" {
+					t.Errorf("the other znode has %q after Close, want %q", data, "mine")
+				}
+			})
+		})
+	}
+}
+
 // An Ephemeral in the place of one that could not be removed is in Conflict with its znode, and not Present with its
 // data.
 func TestEphemeralBehindOneThatWasNotRemoved(t *testing.T) {

@@ -63,6 +63,9 @@ func (e *Ephemeral) watchOwn(s *Session, path string) (exists bool, stat *zk.Sta
 			return exists, stat, w, err
 		}
 		f.note(err)
+		if e.Path() == "" {
+			e.tell(Absent, "", err) // the reason for the callers that wait
+		}
 		if err := s.Pause(e.ctx, round); err != nil {
 			return false, nil, nil, err
 		}

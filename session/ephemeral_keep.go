@@ -63,7 +63,7 @@ func (e *Ephemeral) awaitOther(other *Ephemeral) error {
 func (e *Ephemeral) keep(s *Session) error {
 	f := newFailures(e.ctx, e.m.shared, "ephemeral", e.asked, "the creation of the znode")
 	defer func() { _ = f.end(e.ctx, nil) }()
-	made := false // this Ephemeral has created a znode under this session, or may have
+	made := unmade
 	for round := 0; ; round++ {
 		n, err := e.create(s, f, round, &made)
 		if n != nil {
@@ -73,7 +73,9 @@ func (e *Ephemeral) keep(s *Session) error {
 				_ = f.end(e.ctx, nil)
 				err = n.hold()
 				n.w.Stop()
-				made = err != ErrRemoved
+				if err == ErrRemoved {
+					made = unmade
+				}
 			}
 			// The znode was present or in conflict for a while, so its end does not belong to
 			// the failures before it.
@@ -85,11 +87,11 @@ func (e *Ephemeral) keep(s *Session) error {
 		switch {
 		case e.ctx.Err() != nil:
 			switch {
-			case !made:
+			case made == unmade:
 			case n != nil:
-				e.leftover = e.removeOwn(s, n.path, n.version)
+				e.leftover = e.removeOwn(s, n.path, n.version, made)
 			case !e.cfg.sequential: // the clean-up of CreateProtected removes a sequential znode
-				e.leftover = e.removeOwn(s, e.asked, 0) // a create without an answer has made version 0
+				e.leftover = e.removeOwn(s, e.asked, 0, made) // a create without an answer has made version 0
 			}
 			return Cancelled(e.ctx)
 		case s.Err() != nil:
@@ -119,6 +121,19 @@ func (e *Ephemeral) keep(s *Session) error {
 	}
 }
 
+// An attempt is the newest zxid that a session had seen before an Ephemeral created a znode, or may have: its znode is
+// a later one.
+type attempt int64
+
+// unmade stands for no attempt under this session.
+const unmade attempt = -1
+
+// owns reports whether the znode was created by the attempt, or by a later one. Every other ephemeral of the session
+// belongs to another part of the program.
+func (a attempt) owns(s *Session, stat *zk.Stat) bool {
+	return a != unmade && stat.EphemeralOwner == s.id && stat.Czxid > int64(a)
+}
+
 // quickRounds is the number of times that a znode is created again without a pause. Other
 // clients may delete the znode, or be in its way, a few times.
 const quickRounds = 8
@@ -126,10 +141,11 @@ const quickRounds = 8
 // create makes one attempt to create the znode, and returns the znode that it has created
 // or found. It returns neither a znode nor an error if the next attempt may succeed. f is
 // for the failures. It sets made if the attempt may have created the znode.
-func (e *Ephemeral) create(s *Session, f *failures, round int, made *bool) (n *owned, err error) {
+func (e *Ephemeral) create(s *Session, f *failures, round int, made *attempt) (n *owned, err error) {
 	data, generation, _ := e.data.present()
 	// If the znode is found and ours, an earlier attempt has succeeded, perhaps with other data.
 	n = &owned{e: e, s: s, path: e.asked, generation: generation}
+	began := attempt(s.seenZxid.Load())
 	if e.cfg.sequential {
 		n.path, err = s.CreateProtected(e.ctx, e.asked, data, zk.FlagEphemeralSequential, e.cfg.acl...)
 	} else {
@@ -139,7 +155,9 @@ func (e *Ephemeral) create(s *Session, f *failures, round int, made *bool) (n *o
 	class := ClassOf(err)
 	switch class {
 	case ClassOK, ClassConnectionLost, ClassUnknown, ClassCancelled:
-		*made = true
+		if *made == unmade {
+			*made = began
+		}
 	}
 	switch class {
 	case ClassOK:
@@ -169,9 +187,8 @@ func (e *Ephemeral) create(s *Session, f *failures, round int, made *bool) (n *o
 }
 
 // claim determines whether this Ephemeral has created the znode under this very session, and then watches it. If
-// not, claim returns when this may have changed, and ends f. made reports whether it may have created a znode:
-// otherwise a znode of this session belongs to another part of the program.
-func (n *owned) claim(f *failures, made bool) (ours bool, err error) {
+// not, claim returns when this may have changed, and ends f.
+func (n *owned) claim(f *failures, made attempt) (ours bool, err error) {
 	e, s := n.e, n.s
 	exists, stat, w, err := e.watchOwn(s, n.path)
 	class := ClassOf(err)
@@ -182,7 +199,7 @@ func (n *owned) claim(f *failures, made bool) (ours bool, err error) {
 	case class == ClassNoAuth:
 		// The znode is ours if the answer to our create was lost. It then has version 0, unless
 		// another client has written to it.
-		if made {
+		if made != unmade {
 			if ours, err := ownsUnreadable(e.ctx, s, n.path); ours || err != nil {
 				return ours, err
 			}
@@ -198,7 +215,7 @@ func (n *owned) claim(f *failures, made bool) (ours bool, err error) {
 		// watch for the next creation would find our own znode.
 		w.Stop()
 		return false, nil
-	case stat.EphemeralOwner == s.id && made:
+	case made.owns(s, stat):
 		n.w, n.version = w, stat.Version
 		return true, nil
 	case stat.EphemeralOwner == s.id:

@@ -32,16 +32,16 @@ func ownsUnreadable(ctx context.Context, s *Session, path string) (bool, error) 
 	return false, nil
 }
 
-// removeOwn deletes an ephemeral znode of s, and retries until the session ends. version is the version
+// removeOwn deletes the znode that made has created, and retries until the session ends. version is the version
 // that s has given the znode: it counts if the znode may not be read.
-func (e *Ephemeral) removeOwn(s *Session, path string, version int32) error {
+func (e *Ephemeral) removeOwn(s *Session, path string, version int32, made attempt) error {
 	ctx := withFailures(s.hold, e.noteFailure) // Close has ended the context of the Ephemeral
 	f := newFailures(ctx, s.m, "ephemeral", path, "the removal of the znode")
 	defer func() { _ = f.end(ctx, nil) }()
 	committed := false
 	for round := 0; ; round++ {
 		exists, stat, err := s.Exists(ctx, path)
-		ours, unreadable := exists && stat.EphemeralOwner == s.id, ClassOf(err) == ClassNoAuth
+		ours, unreadable := exists && made.owns(s, stat), ClassOf(err) == ClassNoAuth
 		switch {
 		case unreadable:
 			ours, err = ownsUnreadable(ctx, s, path)

@@ -102,6 +102,24 @@ func TestEphemeralCloseWaitsForTheGrantedTimeout(t *testing.T) {
 	})
 }
 
+// Set states the internal error of the server because of which it waits, and not a removal that is over.
+func TestSetBehindInternalErrorsStatesTheReason(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		e := keepEphemeral(t, srv.Connect(t), "/e", "x")
+		srv.Inject(zkserver.Fault{Op: zkserver.OpCreate, Path: "/e", At: zkserver.BeforeReply, Do: zkserver.Disconnect})
+		if err := srv.Delete("/e"); err != nil {
+			t.Fatal(err)
+		}
+		srv.Inject(zkserver.Fault{Op: zkserver.OpExists, Path: "/e", Times: -1, Do: zkserver.Error(-1)})
+		time.Sleep(10 * time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := e.Set(ctx, nil); err == nil || !strings.Contains(err.Error(), "system error") {
+			t.Errorf("Set: %v, want the internal error", err)
+		}
+	})
+}
+
 // Ephemeral states the internal error of the server because of which it waits.
 func TestEphemeralBehindInternalErrorsStatesTheReason(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {

@@ -48,6 +48,7 @@ func (p *stream) handOver(ctx context.Context, v *view, d *Delivery, end context
 		switch class := session.ClassOf(err); {
 		case err == nil:
 			p.success.Store(true)
+			p.trouble.end()
 			c.removing.end(d.ref.message)
 		case class == session.ClassRemoved && d.l.usable.Err() != nil:
 			// The claim has gone, and not the message.

@@ -15,10 +15,6 @@ import (
 // unconfirmed. These messages may be delivered again after a crash.
 const maxUnconfirmed = 128
 
-// calmTime is the time without an error after which a stream that has no message to read has got over its
-// errors. It is shorter than the time after which a Wait is logged.
-const calmTime = 2 * time.Second
-
 // A stream delivers messages to one receiver in three stages, each of which has a
 // goroutine: claim, read, deliver. Each stage works on other messages at the same time.
 type stream struct {
@@ -29,7 +25,7 @@ type stream struct {
 	slots    chan struct{} // has one element for each unconfirmed message
 	removals sync.WaitGroup
 	success  atomic.Bool // a message has been received, and removed if ack, since the last error
-	trouble  trouble     // until a message was read, or no error has come for calmTime
+	trouble  trouble     // until a message was read, or removed if ack, or no error has come for a while
 }
 
 // Deliver calls receive for one message after another, until the Consumer or the Manager
@@ -47,7 +43,7 @@ func (c *Consumer) Deliver(ack bool, receive func(ctx context.Context, d *Delive
 	err := c.cfg.Manager.Do(c.ctx, func(ctx context.Context, s *session.Session) error {
 		for round := 0; ; round++ {
 			began := time.Now()
-			calm := time.AfterFunc(calmTime, p.trouble.end)
+			calm := time.AfterFunc(s.Timeout()/2, p.trouble.end)
 			err := p.consumeSession(ctx, s)
 			calm.Stop()
 			// An error after a success does not follow the errors before.

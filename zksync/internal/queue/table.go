@@ -1,12 +1,13 @@
 package queue
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
@@ -67,7 +68,8 @@ const (
 // tableForm begins the data of the order znode.
 const tableForm = "zksync-claims/1"
 
-var errForeignTable = errors.New("the order znode has data that this version does not know")
+// errForeignTable has ClassFinal: unlike an internal error of a server, it does not pass.
+var errForeignTable = fmt.Errorf("the order znode has data that this version does not know (%w)", zk.ErrBadArguments)
 
 // forgetEdges removes the entries of sorted names that are the first or last ones of a range, or alone.
 func (p *partitionClaims) forgetEdges(names []string) {

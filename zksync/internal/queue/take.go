@@ -192,7 +192,9 @@ func (t *take) remove(ctx context.Context, r messageRef, st *orderState) ([]byte
 		if t.c.removing.has(r.message, stat.Czxid) {
 			// Chan has delivered this message, and failed to remove it. It must not be
 			// delivered again.
-			t.c.removing.end(r.message)
+			if !unclear {
+				t.c.removing.end(r.message)
+			}
 			return nil, false, nil
 		}
 		return data, true, err

@@ -24,7 +24,7 @@ func (t *trouble) note(cfg *Config, err error) {
 	defer t.mu.Unlock()
 	t.times++
 	t.last = err
-	if t.wait == nil {
+	if t.wait == nil && t.times > 1 { // one error delays nothing
 		t.wait = cfg.Manager.StartWait("consume", cfg.Path, t.reason)
 	}
 }
