@@ -76,8 +76,8 @@ func TestEphemeralBesideAnotherAfterALostCreate(t *testing.T) {
 	}
 }
 
-// An Ephemeral in the place of one that could not be removed is in Conflict with its znode, and not Present with its
-// data.
+// If Close could not remove the znode of an Ephemeral, the next Ephemeral of the path is in Conflict with that znode, and
+// not Present with its data.
 func TestEphemeralBehindOneThatWasNotRemoved(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)

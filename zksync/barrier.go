@@ -58,7 +58,7 @@ func (b *Barrier) unlessDone(ctx context.Context, s *session.Session, closed boo
 //
 // If the answer to a request of Set or Remove is lost, and another client changes the gate before the
 // repetition, the repetition changes it again: a Remove opens a gate that was set meanwhile, and a Set
-// closes one that was opened. So use another path for each phase of a program, or a DoubleBarrier.
+// closes a gate that was opened. So use another path for each phase of a program, or a DoubleBarrier.
 func (b *Barrier) Remove(ctx context.Context) error {
 	return b.opError("remove", b.do(ctx, func(ctx context.Context, s *session.Session) error {
 		err := s.Delete(ctx, b.path, -1)
