@@ -47,7 +47,11 @@ func TestRealThrottledCallersLeaveNothing(t *testing.T) {
 			lock := zksync.NewMutex(m, fmt.Sprintf("/throttled/%d", j%dirs))
 			wg.Go(func() {
 				for round := 0; !over(); round++ {
-					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(10+(7*i+13*j+29*round)%(200+round))*time.Millisecond)
+					patience := time.Duration(10+(7*i+13*j+29*round)%(200+round)) * time.Millisecond
+					if j < dirs {
+						patience = 30 * time.Second // this one stays
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), patience)
 					err := lock.Lock(ctx)
 					cancel()
 					if err == nil {
