@@ -44,13 +44,17 @@ const (
 	staleAfterLoss // all servers lag, and the answer to a transaction is lost
 	limp           // it learns of changes only now and then
 	limpAll
-	suspend   // the whole process of a Manager
-	depose    // the leader, which does not notice
-	throttle  // requests are refused
-	cutBehind // the server is cut off directly after it has forwarded a request
-	errBefore // requests are answered with an internal error, and not carried out
-	errAfter  // writes are carried out, and answered with an internal error
-	quota     // the directories may have no more znodes and bytes than they have
+	suspend      // the whole process of a Manager
+	depose       // the leader, which does not notice
+	throttle     // requests are refused
+	cutBehind    // the server is cut off directly after it has forwarded a request
+	errBefore    // requests are answered with an internal error, and not carried out
+	errAfter     // writes are carried out, and answered with an internal error
+	throttleAll  // all requests of all Managers are refused
+	errsOfAll    // all requests are answered with an internal error, and not carried out
+	errsOfReads  // all reads are answered with an internal error
+	errsOfWrites // all writes are carried out, and answered with an internal error
+	quota        // the directories may have no more znodes and bytes than they have
 )
 
 func (f fault) String() string {
@@ -75,7 +79,8 @@ func (f fault) String() string {
 		"", "disconnect", "partition", "hold", "lag", "cut from the leader", "delay of removals", "restart", "freeze", "expiry by force",
 		"stop of a server", "freeze of a server", "lag of a server", "cut of a server",
 		"cut from the leader and all other servers", "lag of all servers, and a lost answer", "limp", "limp of all",
-		"suspension", "deposition of the leader", "throttling", "cut behind a request", "internal errors before", "internal errors after", "quota",
+		"suspension", "deposition of the leader", "throttling", "cut behind a request", "internal errors before", "internal errors after",
+		"throttling of all", "internal errors of all", "internal errors of reads", "internal errors of writes", "quota",
 	}[f.kind], who, f.length)
 }
 
@@ -128,13 +133,16 @@ var mishaps = []faultKind{
 	suspend, suspend, depose, depose, throttle, throttle, cutBehind, cutBehind,
 }
 
+// refusals has the kinds of faults in which the servers refuse requests, repeated according to their frequency.
+var refusals = []faultKind{errBefore, errBefore, errAfter, errAfter, quota, quota, throttleAll, errsOfAll, errsOfReads, errsOfWrites}
+
 // drawRefusals draws faults in which the servers refuse requests, for one plan in four.
 func drawRefusals(r *rand.Rand, p *plan) (all []fault) {
 	if r.IntN(4) > 0 {
 		return nil
 	}
 	for range 1 + r.IntN(3) {
-		all = append(all, fault{at: upTo(r, p.calm()), kind: []faultKind{errBefore, errAfter, quota}[r.IntN(3)],
+		all = append(all, fault{at: upTo(r, p.calm()), kind: refusals[r.IntN(len(refusals))],
 			manager: r.IntN(p.managers), aimed: r.IntN(2) == 0, length: upTo(r, p.timeout()/2)})
 	}
 	return all

@@ -114,10 +114,18 @@ func (w *world) happen(f fault, calm time.Time) {
 		}
 	case throttle:
 		inj := w.srv.Inject(zkserver.Fault{At: zkserver.BeforeCommit, Do: zkserver.Throttle, Times: 1 + int(f.length)%20,
-			Match: func(op zkserver.Op) bool { return throttlable(op.Code) }})
+			Match: func(op zkserver.Op) bool { return surroundings.Throttlable(op.Code) }})
 		w.undo(length, inj.Remove)
 	case errBefore, errAfter:
 		w.internalErrors(f, length)
+	case throttleAll:
+		w.answerAll(surroundings.Throttlable, zkserver.BeforeCommit, zkserver.Throttle, length)
+	case errsOfAll:
+		w.answerAll(surroundings.Throttlable, zkserver.BeforeCommit, internalError, length)
+	case errsOfReads:
+		w.answerAll(surroundings.Reads, zkserver.BeforeCommit, internalError, length)
+	case errsOfWrites:
+		w.answerAll(surroundings.Writes, zkserver.AfterCommit, internalError, length)
 	case quota:
 		w.limitDirectories(length)
 	case cutBehind:
@@ -133,6 +141,8 @@ func (w *world) happen(f fault, calm time.Time) {
 	}
 }
 
+var internalError = zkserver.Error(int32(zkserver.ErrSystem))
+
 // internalErrors makes servers answer some requests of a Manager with an internal error.
 func (w *world) internalErrors(f fault, length time.Duration) {
 	s := w.sessionOf(f.manager)
@@ -143,10 +153,16 @@ func (w *world) internalErrors(f fault, length time.Duration) {
 	if f.kind == errAfter {
 		at = zkserver.AfterCommit
 	}
-	inj := w.srv.Inject(zkserver.Fault{Session: s.ID(), At: at, Do: zkserver.Error(int32(zkserver.ErrSystem)), Times: 1 + int(f.length)%3,
+	inj := w.srv.Inject(zkserver.Fault{Session: s.ID(), At: at, Do: internalError, Times: 1 + int(f.length)%3,
 		Match: func(op zkserver.Op) bool {
-			return throttlable(op.Code) && (at == zkserver.BeforeCommit || op.Zxid != 0)
+			return surroundings.Throttlable(op.Code) && (at == zkserver.BeforeCommit || op.Zxid != 0)
 		}})
+	w.undo(length, inj.Remove)
+}
+
+// answerAll makes the servers answer each request of some operations, of all Managers, in the same way.
+func (w *world) answerAll(ops func(zkserver.OpCode) bool, at zkserver.Moment, do zkserver.Action, length time.Duration) {
+	inj := w.srv.Inject(zkserver.Fault{At: at, Do: do, Times: -1, Match: func(op zkserver.Op) bool { return ops(op.Code) }})
 	w.undo(length, inj.Remove)
 }
 
@@ -173,22 +189,13 @@ func (w *world) refused(err error) bool {
 	if err == nil {
 		return false
 	}
-	return w.plan.has(errBefore, errAfter) && strings.Contains(err.Error(), "system error") ||
+	return w.plan.has(errBefore, errAfter, errsOfAll, errsOfReads, errsOfWrites) && strings.Contains(err.Error(), "system error") ||
 		w.plan.has(quota) && strings.Contains(err.Error(), "quota exceeded")
 }
 
 // has reports whether a plan has a fault of one of the kinds.
 func (p *plan) has(kinds ...faultKind) bool {
 	return slices.ContainsFunc(p.faults, func(f fault) bool { return slices.Contains(kinds, f.kind) })
-}
-
-// throttlable reports whether an overloaded server may refuse a request.
-func throttlable(op zkserver.OpCode) bool {
-	switch op {
-	case zkserver.OpConnect, zkserver.OpPing, zkserver.OpCloseSession, zkserver.OpAuth:
-		return false
-	}
-	return true
 }
 
 // endSession ends the session of a Manager by force.

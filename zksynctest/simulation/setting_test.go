@@ -68,12 +68,16 @@ func TestSettingsHaveAnEffect(t *testing.T) {
 		shows   func(op zkserver.Op) bool
 		least   int
 	}{
-		"3.4":           {of("3.4"), 0, answered(int32(zkserver.ErrUnimplemented)), 1},
-		"credentials":   {of("credential"), 0, func(op zkserver.Op) bool { return op.Code == zkserver.OpAuth }, 2},
-		"spent numbers": {of("numbers"), 0, created, 2},
-		"error before":  {settings[0], errBefore, answered(int32(zkserver.ErrSystem)), 1},
-		"error after":   {settings[0], errAfter, answered(int32(zkserver.ErrSystem)), 1},
-		"quota":         {settings[0], quota, answered(int32(zkserver.ErrQuotaExceeded)), 1},
+		"3.4":              {of("3.4"), 0, answered(int32(zkserver.ErrUnimplemented)), 1},
+		"credentials":      {of("credential"), 0, func(op zkserver.Op) bool { return op.Code == zkserver.OpAuth }, 2},
+		"spent numbers":    {of("numbers"), 0, created, 2},
+		"error before":     {settings[0], errBefore, answered(int32(zkserver.ErrSystem)), 1},
+		"error after":      {settings[0], errAfter, answered(int32(zkserver.ErrSystem)), 1},
+		"throttling":       {settings[0], throttleAll, answered(int32(zkserver.ErrThrottledOp)), 2},
+		"errors of all":    {settings[0], errsOfAll, answered(int32(zkserver.ErrSystem)), 2},
+		"errors of reads":  {settings[0], errsOfReads, answered(int32(zkserver.ErrSystem)), 2},
+		"errors of writes": {settings[0], errsOfWrites, answered(int32(zkserver.ErrSystem)), 2},
+		"quota":            {settings[0], quota, answered(int32(zkserver.ErrQuotaExceeded)), 1},
 	} {
 		p := newPlan(1, []*workload{mutexes})
 		p.setting, p.faults = test.setting, nil

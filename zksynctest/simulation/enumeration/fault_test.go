@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest/simulation/network"
+	"github.com/go-zksync/toolkit/zksynctest/simulation/surroundings"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
@@ -74,10 +75,10 @@ var faults = []*fault{
 	{name: "throttle", fits: throttlable, do: network.Pass, then: (*stage).throttle, harm: postpones},
 	{name: "error-before", fits: throttlable, do: network.Pass, then: internalError(zkserver.BeforeCommit), harm: errs | postpones},
 	{name: "error-after", fits: writes, do: network.Pass, then: internalError(zkserver.AfterCommit), harm: errs | postpones},
-	{name: "throttle-all", fits: throttlable, do: network.Pass, then: trouble(zkserver.BeforeCommit, zkserver.Throttle, mayThrottle), harm: postpones | stalls},
-	{name: "errors-before", fits: throttlable, do: network.Pass, then: trouble(zkserver.BeforeCommit, zkserver.Error(int32(zkserver.ErrSystem)), mayThrottle), harm: errs | postpones | stalls},
-	{name: "errors-after", fits: writes, do: network.Pass, then: trouble(zkserver.AfterCommit, zkserver.Error(int32(zkserver.ErrSystem)), mayWrite), harm: errs | postpones | stalls},
-	{name: "errors-of-reads", fits: reads, do: network.Pass, then: trouble(zkserver.BeforeCommit, zkserver.Error(int32(zkserver.ErrSystem)), mayRead), harm: stalls | misreads},
+	{name: "throttle-all", fits: throttlable, do: network.Pass, then: trouble(zkserver.BeforeCommit, zkserver.Throttle, surroundings.Throttlable), harm: postpones | stalls},
+	{name: "errors-before", fits: throttlable, do: network.Pass, then: trouble(zkserver.BeforeCommit, zkserver.Error(int32(zkserver.ErrSystem)), surroundings.Throttlable), harm: errs | postpones | stalls},
+	{name: "errors-after", fits: writes, do: network.Pass, then: trouble(zkserver.AfterCommit, zkserver.Error(int32(zkserver.ErrSystem)), surroundings.Writes), harm: errs | postpones | stalls},
+	{name: "errors-of-reads", fits: reads, do: network.Pass, then: trouble(zkserver.BeforeCommit, zkserver.Error(int32(zkserver.ErrSystem)), surroundings.Reads), harm: stalls | misreads},
 	{name: "forbid", fits: forbiddable, do: network.Pass, then: (*stage).forbid, harm: forbids, alone: true, in: (*scenario).endsWithoutPermissions},
 	{name: "quota", fits: goesUp, do: network.Pass, then: (*stage).quota, harm: refuses},
 	{name: "expire", do: network.Pass, then: (*stage).expire, harm: loses | forces},

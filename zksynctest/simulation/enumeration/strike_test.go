@@ -15,47 +15,23 @@ import (
 // next event.
 func answers(f network.Frame) bool { return f.Dir == network.Down && f.Op != network.OpWatchEvent }
 
-// throttlable reports whether an overloaded server may refuse a frame. A server never throttles
-// pings, and the opening and the closing of a session. It handles auth before it queues requests.
-func throttlable(f network.Frame) bool {
-	return f.Dir == network.Up && mayThrottle(zkserver.OpCode(f.Op))
+// request reports whether a frame is a request that suits.
+func request(f network.Frame, suits func(zkserver.OpCode) bool) bool {
+	return f.Dir == network.Up && suits(zkserver.OpCode(f.Op))
 }
 
-func mayThrottle(op zkserver.OpCode) bool {
-	switch op {
-	case zkserver.OpConnect, zkserver.OpPing, zkserver.OpCloseSession, zkserver.OpAuth:
-		return false
-	}
-	return true
-}
+// throttlable reports whether an overloaded server may refuse a frame.
+func throttlable(f network.Frame) bool { return request(f, surroundings.Throttlable) }
 
-// commits reports whether a request goes to the leader: also a connect, which opens or touches a
-// session there.
-func commits(f network.Frame) bool { return f.Dir == network.Up && goesToLeader(zkserver.OpCode(f.Op)) }
-
-func goesToLeader(op zkserver.OpCode) bool {
-	switch op {
-	case zkserver.OpCreate, zkserver.OpCreate2, zkserver.OpCreateContainer, zkserver.OpCreateTTL, zkserver.OpDelete,
-		zkserver.OpSetData, zkserver.OpMulti, zkserver.OpSync, zkserver.OpCloseSession, zkserver.OpConnect:
-		return true
-	}
-	return false
-}
+// commits reports whether a request goes to the leader.
+func commits(f network.Frame) bool { return request(f, surroundings.GoesToLeader) }
 
 // writes reports whether a request changes the tree. An internal error before and after a read differ
 // in nothing that a client can see.
-func writes(f network.Frame) bool { return f.Dir == network.Up && mayWrite(zkserver.OpCode(f.Op)) }
-
-func mayWrite(op zkserver.OpCode) bool {
-	return goesToLeader(op) && mayThrottle(op) && op != zkserver.OpSync
-}
+func writes(f network.Frame) bool { return request(f, surroundings.Writes) }
 
 // reads reports whether a request reads the tree.
-func reads(f network.Frame) bool { return f.Dir == network.Up && mayRead(zkserver.OpCode(f.Op)) }
-
-func mayRead(op zkserver.OpCode) bool {
-	return mayThrottle(op) && !goesToLeader(op)
-}
+func reads(f network.Frame) bool { return request(f, surroundings.Reads) }
 
 // forbiddable reports whether a request needs a permission that an ACL may withhold, and removes nothing:
 // a znode that the client may not delete remains.
@@ -67,8 +43,8 @@ func forbiddable(f network.Frame) bool {
 	return throttlable(f)
 }
 
-// request returns a Fault that strikes the request f, which is about to arrive.
-func (s *stage) request(f network.Frame, do zkserver.Action) zkserver.Fault {
+// faultAt returns a Fault that strikes the request f, which is about to arrive.
+func (s *stage) faultAt(f network.Frame, do zkserver.Action) zkserver.Fault {
 	if zkserver.OpCode(f.Op) == zkserver.OpConnect {
 		// The server does not know the connection yet, and the frame is the next one to arrive.
 		return zkserver.Fault{Endpoint: s.clients[f.Client].endpoint.Number(), Op: zkserver.OpConnect, At: zkserver.BeforeCommit, Do: do}
@@ -86,7 +62,7 @@ func (s *stage) request(f network.Frame, do zkserver.Action) zkserver.Fault {
 }
 
 // throttle makes the server refuse the request.
-func (s *stage) throttle(f network.Frame) { s.server.Inject(s.request(f, zkserver.Throttle)) }
+func (s *stage) throttle(f network.Frame) { s.server.Inject(s.faultAt(f, zkserver.Throttle)) }
 
 // forbid makes the server refuse the request, as if an ACL withheld a permission for a moment.
 func (s *stage) forbid(f network.Frame) {
@@ -107,14 +83,14 @@ func (s *stage) forbid(f network.Frame) {
 			return
 		}
 	}
-	s.server.Inject(s.request(f, zkserver.Error(int32(zkserver.ErrNoAuth))))
+	s.server.Inject(s.faultAt(f, zkserver.Error(int32(zkserver.ErrNoAuth))))
 }
 
 // internalError makes the server answer the request with an internal error, before it has carried
 // out the request or afterwards.
 func internalError(at zkserver.Moment) func(*stage, network.Frame) {
 	return func(s *stage, f network.Frame) {
-		fault := s.request(f, zkserver.Error(int32(zkserver.ErrSystem)))
+		fault := s.faultAt(f, zkserver.Error(int32(zkserver.ErrSystem)))
 		fault.At = at
 		s.server.Inject(fault)
 	}
@@ -168,7 +144,7 @@ func (s *stage) cut(f network.Frame) {
 	e := s.clients[f.Client].endpoint
 	s.heal(3*timeout, e.Rejoin)
 	if commits(f) {
-		s.server.Inject(s.request(f, zkserver.CutAfterForward))
+		s.server.Inject(s.faultAt(f, zkserver.CutAfterForward))
 		return
 	}
 	e.CutFromLeader()
