@@ -115,6 +115,50 @@ func TestUnclearTakeOfAMessageThatChanHasDelivered(t *testing.T) {
 	})
 }
 
+// Internal errors at the look for a message, which a removal needs after a reconnection, delay the removal. The
+// message of Chan comes to no other consumer, and an Ack succeeds.
+func TestRemovalsLookUntilAnAnswerComes(t *testing.T) {
+	for _, way := range []string{"Chan", "Ack"} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			m := srv.Connect(t)
+			q := zksync.NewPriorityQueue(m, queuePath)
+			defer q.Close()
+			must(t, q.Put(t.Context(), []byte("0"), 1))
+			var msg *zksync.Message
+			if way == "Ack" {
+				msg = <-q.Messages()
+			} else {
+				q.Chan()
+			}
+			synctest.Wait() // Chan offers the message
+			s := live(t, m)
+			srv.Disconnect(s.ID())
+			time.Sleep(time.Minute) // what follows a reconnection is over
+			looks := srv.Inject(zksynctest.Fault{Session: s.ID(), Op: zkserver.OpMulti, Match: isQuorum, Times: 5, Do: zksynctest.Error(int32(zkserver.ErrSystem))})
+			if way == "Ack" {
+				if err := msg.Ack(t.Context()); err != nil {
+					t.Errorf("Ack: %v", err)
+				}
+			} else if data := <-q.Chan(); string(data) != "0" {
+				t.Errorf("Chan has delivered %q", data)
+			}
+			other := zksync.NewPriorityQueue(srv.Connect(t), queuePath)
+			defer other.Close()
+			select {
+			case data := <-other.Chan():
+				t.Errorf("%s: another consumer received %q", way, data)
+			case <-time.After(time.Minute):
+			}
+			if looks.Count() < 2 {
+				t.Errorf("%s: %d looks have failed, want more than one", way, looks.Count())
+			}
+		})
+	}
+}
+
+// isQuorum reports whether a request commits nothing.
+func isQuorum(op zksynctest.Op) bool { return len(op.Sub) == 1 && op.Sub[0].Code == zkserver.OpCheck }
+
 // touchesLedger reports whether a request creates or writes a ledger.
 func touchesLedger(op zksynctest.Op) bool {
 	for _, sub := range op.Sub {

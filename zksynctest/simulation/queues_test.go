@@ -107,7 +107,11 @@ type queueUser struct {
 
 func (u *queueUser) open() *queueValue {
 	prefetch := cmp.Or(u.prefetch, 128)
-	return &queueValue{anyQueue: u.st.kind.open(u, zksync.WithPrefetch(prefetch)), spare: prefetch - 1}
+	v := &queueValue{anyQueue: u.st.kind.open(u, zksync.WithPrefetch(prefetch)), spare: prefetch - 1}
+	if u.st.w.plan.setting.fewClaims {
+		v.spare = 0
+	}
+	return v
 }
 
 func (u *queueUser) value() *queueValue {

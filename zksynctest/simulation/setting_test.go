@@ -22,6 +22,8 @@ type setting struct {
 	options func(p *plan, manager int) []session.Option // of a Manager, if not nil
 	begin   func(w *world)                              // called before the sessions are opened, if not nil
 	suits   func(w *workload) bool                      // nil if every workload makes sense in the setting
+
+	fewClaims bool // a consumer may have room for the name of one message alone
 }
 
 // settings lists the settings, the usual one first.
@@ -30,7 +32,7 @@ var settings = []*setting{
 	{name: "servers without the operations that came after ZooKeeper 3.4", server: func(cfg *zkserver.Config) { cfg.Without, cfg.Compat38 = surroundings.New35, true }},
 	{name: "requests of 1 kB, and answers of 16 kB", options: func(*plan, int) []session.Option {
 		return []session.Option{session.WithMaxRequest(1024), session.WithMaxAnswer(16384)}
-	}},
+	}, fewClaims: true},
 	{name: "a credential for each manager", options: ownCredential},
 	{name: "directories whose numbers are soon used up", begin: spendNumbers, suits: func(w *workload) bool {
 		// A Put that finds no number waits until all messages are consumed.

@@ -225,18 +225,21 @@ func (d *Delivery) see() (sighting, error) {
 		return seen, nil
 	}
 	p, s, ctx := d.ref.partition, d.v.s, d.v.life.cleanupCtx
-	// A server that lags, or a deposed leader, would still show the message of the deleted
-	// directory.
-	if err := s.SyncQuorum(ctx, d.v.cfg.Path); err != nil {
-		return seen, err
-	}
-	// Before the look: an event during the look must count.
-	seen.late = p.mayBeRecreated()
-	seen.conn = s.Connection()
-	there, err := d.exists()
-	if err == nil && !there {
-		err = zk.ErrNoNode
-	}
+	err := znode.ReadPatiently(ctx, s, "settle", d.v.cfg.Path, func() error {
+		// A server that lags, or a deposed leader, would still show the message of the deleted
+		// directory.
+		if err := s.SyncQuorum(ctx, d.v.cfg.Path); err != nil {
+			return err
+		}
+		// Before the look: an event during the look must count.
+		seen.late = p.mayBeRecreated()
+		seen.conn = s.Connection()
+		there, err := d.exists()
+		if err == nil && !there {
+			err = zk.ErrNoNode
+		}
+		return err
+	})
 	if err == nil {
 		p.seenOn.Store(seen.conn)
 	}

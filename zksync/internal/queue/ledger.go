@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A ledger is the list of the messages that one consumer has claimed under one session.
@@ -189,20 +190,13 @@ func (l *ledger) send(tx *ledgerTx, conn uint64) ([]zk.MultiResponse, error) {
 // read returns the data of the ledger behind all transactions that were sent. It tries again
 // until an answer arrives, also after internal errors of servers: without one, the claims would be lost.
 func (l *ledger) read() (data []byte, stat *zk.Stat, err error) {
-	failing := trouble{what: "the state of the claims"}
-	defer failing.end()
-	for round := 0; ; round++ {
-		if err := l.v.s.Pause(l.life, round-1); err != nil {
-			return nil, nil, err
-		}
+	err = znode.ReadPatiently(l.life, l.v.s, "settle", l.v.cfg.Path, func() (err error) {
 		if err = l.v.s.SyncQuorum(l.life, l.path); err == nil {
 			data, stat, err = l.v.s.Get(l.life, l.path)
 		}
-		if class := session.ClassOf(err); !class.Again() && class != session.ClassUnknown || l.v.s.Err() != nil {
-			return data, stat, err
-		}
-		failing.note(l.v.cfg, err)
-	}
+		return err
+	})
+	return data, stat, err
 }
 
 // close deletes the ledger, and gives back the messages in it. No change follows.

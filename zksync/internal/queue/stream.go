@@ -37,7 +37,7 @@ func (c *Consumer) Deliver(ack bool, receive func(ctx context.Context, d *Delive
 		return err
 	}
 	defer c.endCall()
-	p := &stream{c: c, receive: receive, ack: ack, trouble: trouble{what: "the delivery"}}
+	p := &stream{c: c, receive: receive, ack: ack}
 	p.window.limit = c.cfg.Prefetch
 	defer p.trouble.end()
 	err := c.cfg.Manager.Do(c.ctx, func(ctx context.Context, s *session.Session) error {

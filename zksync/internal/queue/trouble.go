@@ -8,10 +8,8 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// trouble is the Wait of a goroutine that tries again and again while servers answer with errors.
+// trouble is the Wait of a stream that tries again and again while servers answer with errors.
 type trouble struct {
-	what string // what has failed
-
 	mu    sync.Mutex
 	wait  *session.Wait
 	times int
@@ -32,7 +30,7 @@ func (t *trouble) note(cfg *Config, err error) {
 func (t *trouble) reason(context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return fmt.Errorf("for %s, which has failed %d times, at last: %w", t.what, t.times, t.last)
+	return fmt.Errorf("for the delivery, which has failed %d times, at last: %w", t.times, t.last)
 }
 
 // end ends the Wait.
