@@ -12,6 +12,9 @@ import (
 // room for their names.
 const fullPause = time.Second
 
+// maxClaimTime is the time after which a consumer leaves the line, although its claim has no answer yet.
+const maxClaimTime = time.Second
+
 // A claim has the messages that one transaction has claimed, and the reads behind it; nil if there
 // are none.
 type claim struct {
@@ -28,8 +31,10 @@ func (l *ledger) claim(pick func(st *orderState) selection, readBehind func([]me
 	c.readBehind = readBehind
 	// In the claim's own transaction: a consumer whose claim is refused keeps its position, and
 	// the next one wakes only when the claim has happened.
-	if line.path != "" {
-		c.ops = []any{&zk.DeleteRequest{Path: line.path, Version: -1}}
+	if path := line.path; path != "" {
+		c.ops = []any{&zk.DeleteRequest{Path: path, Version: -1}}
+		// A consumer whose claim gets no answer must not hold up the line.
+		defer time.AfterFunc(maxClaimTime, func() { v.s.Discard(path) }).Stop()
 	}
 	c.pick = func(st *orderState) selection {
 		sel := pick(st)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/go-zookeeper/zk"
 )
 
 // A claimKey identifies a claimed message: the czxid of its partition, and its name.
@@ -40,6 +42,9 @@ func (s claimSet) encode(version int32) []byte {
 	return []byte(b.String())
 }
 
+// errForeignLedger has ClassFinal: unlike an internal error of a server, it does not pass.
+var errForeignLedger = fmt.Errorf("a ledger has data that this version does not know (%w)", zk.ErrBadArguments)
+
 // decode adds the messages in the data of a ledger. Without its first line, the data is that
 // of another client, and the consumer has lost its claims.
 func (s claimSet) decode(data []byte) error {
@@ -49,7 +54,7 @@ func (s claimSet) decode(data []byte) error {
 		return nil
 	case !strings.HasPrefix(text, ledgerForm+" "):
 		// If its claims counted as none, a recovery would free messages that a consumer has.
-		return fmt.Errorf("a ledger of another version: %.40q", text)
+		return fmt.Errorf("%w: %.40q", errForeignLedger, text)
 	}
 	_, text, _ = strings.Cut(text, "\n")
 	for line := range strings.Lines(text) {
@@ -59,7 +64,7 @@ func (s claimSet) decode(data []byte) error {
 			err = decodeNames(names, func(name string) { s[claimKey{czxid, name}] = struct{}{} })
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("%w: %w", errForeignLedger, err)
 		}
 	}
 	return nil

@@ -162,13 +162,18 @@ func (l *idleLine) join(ctx context.Context) error {
 		switch class := session.ClassOf(err); {
 		case class == session.ClassNoNode:
 			err = v.cfg.MakeDir(ctx, v.s, dir)
-		case class == session.ClassConnectionLost:
-			if path, err = l.find(ctx, dir, id); path == "" && err == nil {
+		case class == session.ClassConnectionLost, class == session.ClassUnknown:
+			// Not another contender while this one may exist: a server may fail for long.
+			err = znode.ReadPatiently(ctx, v.s, "consume", v.cfg.Path, func() error {
+				path, err = l.find(ctx, dir, id)
+				return err
+			})
+			if path == "" && err == nil {
 				continue
 			}
 		}
 		switch session.ClassOf(err) {
-		case session.ClassCancelled, session.ClassConnectionLost, session.ClassTransient, session.ClassUnknown:
+		case session.ClassCancelled, session.ClassConnectionLost, session.ClassTransient:
 			// The contender may exist, or come into being. Close does not wait for this.
 			go l.discard(context.WithoutCancel(ctx), dir, id)
 		}

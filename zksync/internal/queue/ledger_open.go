@@ -9,16 +9,14 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
-// openLedger creates a ledger, beside the order znode at a path.
+// openLedger creates a ledger, beside the order znode at a path. It has the name of the last attempt that has failed:
+// however often a server fails, one ledger without an owner may come into being. Close discards it.
 func openLedger(ctx context.Context, v *view, order string) (l *ledger, err error) {
-	l = &ledger{v: v, life: v.life.cleanupCtx, path: znode.Join(v.order.dir, ledgerPrefix+znode.NewGUID()), claims: make(claimSet), line: newIdleLine(v)}
+	if v.newLedger == "" {
+		v.newLedger = znode.Join(v.order.dir, ledgerPrefix+znode.NewGUID())
+	}
+	l = &ledger{v: v, life: v.life.cleanupCtx, path: v.newLedger, claims: make(claimSet), line: newIdleLine(v)}
 	l.usable, l.end = context.WithCancelCause(context.Background())
-	defer func(path string) {
-		if err != nil {
-			// The creation may have been sent before ctx ended, and may happen yet.
-			v.s.Discard(path)
-		}
-	}(l.path)
 	for round := 0; ; round++ {
 		if err := v.s.Pause(ctx, round-1); err != nil {
 			return nil, err
@@ -30,6 +28,7 @@ func openLedger(ctx context.Context, v *view, order string) (l *ledger, err erro
 		case err == nil, class == session.ClassNodeExists:
 			// The name has a GUID, so that a znode that exists is ours, from an attempt whose
 			// answer was lost.
+			v.newLedger = ""
 			v.order.countOwn()
 			for _, results := range reads.Results(ctx) {
 				if st, err := readState(order, results); err == nil {

@@ -130,8 +130,20 @@ func (v *view) deletePartition(ctx context.Context, p *partition, st *orderState
 		return false, err
 	case ctx.Err() != nil || class == session.ClassLost || class == session.ClassClosed:
 		return false, err
+	case class == session.ClassUnknown:
+		// The server may have deleted the directory.
+		v.order.forget(st)
+		time.AfterFunc(lookPause, func() { v.relist(p) })
 	}
 	return false, nil
+}
+
+// relist lets a partition be listed again.
+func (v *view) relist(p *partition) {
+	v.partitions.mu.Lock()
+	p.listing.markStale()
+	v.partitions.mu.Unlock()
+	v.changed.notify()
 }
 
 // trackPartition returns the partition whose directory has the czxid: p itself, or a new

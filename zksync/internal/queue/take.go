@@ -176,7 +176,10 @@ func (t *take) remove(ctx context.Context, r messageRef, st *orderState) ([]byte
 		gone, err = t.outcome(path, stat.Czxid, err)
 	}
 	if unclear && gone && t.removing.Err() != nil {
-		t.follow(r, e)
+		t.follow(r, stat.Czxid, e)
+		if t.c.removing.has(r.message, stat.Czxid) {
+			return nil, false, t.cancelled(err) // see below
+		}
 		return data, true, err
 	}
 	class := session.ClassOf(err)
@@ -251,10 +254,13 @@ func isGone(ctx context.Context, s *session.Session, path string, czxid int64) (
 
 // follow waits in the background for a removal whose caller has gone. If the
 // removal fails, it requeues the message.
-func (t *take) follow(r messageRef, e *commit.Entry) {
+func (t *take) follow(r messageRef, czxid int64, e *commit.Entry) {
 	v := t.v
 	follow := func() {
 		if e.Wait(v.life.cleanupCtx) == nil {
+			if t.c.removing.has(r.message, czxid) {
+				t.c.removing.end(r.message)
+			}
 			v.partitions.forget(r)
 		} else {
 			v.partitions.requeue(r) // if the message is gone, the next read finds that out

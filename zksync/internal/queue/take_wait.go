@@ -9,8 +9,10 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// startWait starts the wait at its first call.
+// startWait starts the wait at its first call. A Take that waits for a message watches the queue itself, and must
+// not hold up the line.
 func (t *take) startWait(context.Context) error {
+	t.line.leave()
 	if t.wait == nil {
 		t.wait = t.c.cfg.Manager.StartIdleWait("take", t.c.cfg.Path, func(context.Context) error { return t.c.reason() })
 	}
