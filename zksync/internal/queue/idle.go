@@ -154,42 +154,47 @@ func (l *idleLine) join(ctx context.Context) error {
 	v := l.v
 	dir := v.cfg.child(idleName)
 	id := []byte(znode.NewGUID())
-	for round := 0; ; round++ {
+	var path string
+	var unclear error // why the contender may exist
+	create := func() (err error) {
+		if unclear == nil {
+			path, err = v.s.Create(ctx, znode.Join(dir, idlePrefix), id, zk.FlagEphemeral|zk.FlagSequence)
+			switch session.ClassOf(err) {
+			case session.ClassNoNode:
+				return v.cfg.MakeDir(ctx, v.s, dir)
+			case session.ClassConnectionLost, session.ClassUnknown, session.ClassTransient, session.ClassCancelled:
+				unclear = err
+			default:
+				return err
+			}
+		}
+		// Never two at a time: a server may fail for long.
+		if path, err = l.find(ctx, dir, id); err == nil && path == "" {
+			err, unclear = unclear, nil
+		}
+		return err
+	}
+	defer func() {
+		if path == "" && unclear != nil {
+			go l.discard(context.WithoutCancel(ctx), dir, id) // Close does not wait for this
+		}
+	}()
+	for round := 0; path == ""; round++ {
 		if err := v.s.Pause(ctx, round-1); err != nil {
 			return err
 		}
-		path, err := v.s.Create(ctx, znode.Join(dir, idlePrefix), id, zk.FlagEphemeral|zk.FlagSequence)
-		switch class := session.ClassOf(err); {
-		case class == session.ClassNoNode:
-			err = v.cfg.MakeDir(ctx, v.s, dir)
-		case class == session.ClassConnectionLost, class == session.ClassUnknown:
-			// Not another contender while this one may exist: a server may fail for long.
-			err = znode.ReadPatiently(ctx, v.s, "consume", v.cfg.Path, func() error {
-				path, err = l.find(ctx, dir, id)
-				return err
-			})
-			if path == "" && err == nil {
-				continue
-			}
-		}
-		switch session.ClassOf(err) {
-		case session.ClassCancelled, session.ClassConnectionLost, session.ClassTransient:
-			// The contender may exist, or come into being. Close does not wait for this.
-			go l.discard(context.WithoutCancel(ctx), dir, id)
-		}
-		if err != nil {
+		err := znode.ReadPatiently(ctx, v.s, "consume", v.cfg.Path, create)
+		if class := session.ClassOf(err); err != nil && class != session.ClassConnectionLost && class != session.ClassTransient {
 			return err
 		}
-		if path != "" {
-			seq, _ := znode.ParseNumber(strings.TrimPrefix(path, znode.Join(dir, idlePrefix)))
-			if !znode.Countable(seq) {
-				return l.restart(ctx, path, dir)
-			}
-			l.path, l.seq = path, seq
-			v.inLine.Add(1)
-			return nil
-		}
 	}
+	seq, _ := znode.ParseNumber(strings.TrimPrefix(path, znode.Join(dir, idlePrefix)))
+	if !znode.Countable(seq) {
+		return l.restart(ctx, path, dir)
+	}
+	l.path, l.seq = path, seq
+	v.inLine.Add(1)
+	return nil
 }
 
 // restart deletes a contender that got no number, since the counter of the directory is spent, and with the
