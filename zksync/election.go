@@ -100,9 +100,13 @@ func (e *Election) resign(g *line.Grant) error {
 //
 // Leadership is never given up before work has returned, unless WithStopTimeout
 // bounds that. If work calls runtime.Goexit, Run resigns and its goroutine ends. Run ends
-// no leadership but its own. Otherwise it fails like Campaign. Manager.Close waits for
-// work while the session is proven alive.
+// no leadership but its own. Otherwise it fails like Campaign, and with ErrInvalidOption if
+// work is nil. Manager.Close waits for work while the session is proven alive. A work that has
+// not returned three seconds after its context has ended is logged.
 func (e *Election) Run(ctx context.Context, work func(ctx context.Context) error) error {
+	if work == nil {
+		return e.opError("run", errNoWork)
+	}
 	if e.err != nil {
 		return e.opError("run", e.err)
 	}
@@ -160,6 +164,7 @@ func (e *Election) term(ctx, lead context.Context, g *line.Grant, work func(cont
 		return nil, true, nil // the session ended after the grant
 	}
 	defer done()
+	defer e.awaitReturn("run", lead)()
 	if e.cfg.stopping == 0 {
 		result = work(lead)
 		return result, lead.Err() != nil, nil

@@ -3,6 +3,8 @@ package zksync
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync/internal/line"
@@ -67,10 +69,13 @@ func (p *primitive) listContenders(ctx context.Context, op string, list func(con
 	return found, p.opError(op, err)
 }
 
+// errNoWork is the error of a call whose function is nil.
+var errNoWork = fmt.Errorf("%w: the function is nil, want one that does the work", ErrInvalidOption)
+
 // under calls fn under a hold, which it releases when fn returns or panics. It
 // returns the error of fn, joined with the error of the release, which says that the
-// hold had been lost. Manager.Close waits for fn.
-func under(held context.Context, s *session.Session, fn func(context.Context) error, release func() error) (err error) {
+// hold had been lost. Manager.Close waits for fn. op is for log lines.
+func (p *primitive) under(op string, held context.Context, s *session.Session, fn func(context.Context) error, release func() error) (err error) {
 	defer func() {
 		if failed := release(); failed != nil {
 			err = errors.Join(err, failed)
@@ -81,5 +86,30 @@ func under(held context.Context, s *session.Session, fn func(context.Context) er
 		return err
 	}
 	defer done()
+	defer p.awaitReturn(op, held)()
 	return fn(held)
+}
+
+// awaitReturn starts a Wait when the context of a hold has ended, until returned is called: a function that goes on
+// without its hold may be at work beside the next holder.
+func (p *primitive) awaitReturn(op string, held context.Context) (returned func()) {
+	var mu sync.Mutex
+	var wait *session.Wait
+	over := false
+	stop := context.AfterFunc(held, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if why := context.Cause(held); !over && why != ErrReleased {
+			wait = p.m.StartWait(op, p.path, func(context.Context) error {
+				return fmt.Errorf("for its function to return, whose context has ended: %w", why)
+			})
+		}
+	})
+	return func() {
+		stop()
+		mu.Lock()
+		defer mu.Unlock()
+		over = true
+		wait.Stop()
+	}
 }

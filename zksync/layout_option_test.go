@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
@@ -302,5 +303,18 @@ func TestLayoutsThatAreNotThere(t *testing.T) {
 				t.Errorf("error %q, want one that says %q", err, want)
 			}
 		}
+	})
+}
+
+// With LayoutKazoo a Semaphore at the root is refused: its line would count as a unit.
+func TestKazooSemaphoreAtTheRoot(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		if err := zksync.NewSemaphore(m, "/", 1, asKazoo).Acquire(t.Context(), 1); !errors.Is(err, session.ErrInvalidPath) {
+			t.Errorf("Acquire: %v", err)
+		}
+		sem := zksync.NewSemaphore(m, "/", 1)
+		must(t, sem.Acquire(t.Context(), 1))
+		must(t, sem.Release(1))
 	})
 }

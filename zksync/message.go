@@ -42,12 +42,18 @@ type settler interface {
 	Nack(ctx context.Context) error
 	Retry(ctx context.Context, delay time.Duration) error
 	MoveTo(ctx context.Context, to engine.Target) error
+	Lost() <-chan struct{}
 }
 
 func (q *queue) newMessage(d *engine.Delivery) *Message {
 	// A copy: Retry and MoveTo write the data of d, and the receiver may change its own.
 	return &Message{Data: bytes.Clone(d.Data), ID: d.ID, Attempts: d.Attempts, m: q.m, settler: d}
 }
+
+// Lost returns a channel that is closed when the session ends under which the message was claimed.
+// Other consumers may have the message from then on, and Ack fails with ErrLost. It is nil for a
+// message of NewMessage.
+func (m *Message) Lost() <-chan struct{} { return m.settler.Lost() }
 
 // Ack removes the message from the queue, and waits until that has happened. If ctx
 // ends first, the removal goes on in the background, and Ack may be called again to
@@ -161,6 +167,7 @@ type settleFunc func(ctx context.Context, verb string) error
 func (f settleFunc) Ack(ctx context.Context) error                    { return f(ctx, "Ack") }
 func (f settleFunc) Nack(ctx context.Context) error                   { return f(ctx, "Nack") }
 func (f settleFunc) Retry(ctx context.Context, _ time.Duration) error { return f(ctx, "Retry") }
+func (f settleFunc) Lost() <-chan struct{}                            { return nil }
 
 func (f settleFunc) MoveTo(ctx context.Context, to engine.Target) error {
 	if to.Err == nil {

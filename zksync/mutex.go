@@ -40,7 +40,7 @@ func NewMutex(m *session.Manager, path string, opts ...MutexOption) *Mutex {
 	m.ExpectHolds()
 	mu := &Mutex{exclusive{primitive: newPrimitive("Mutex", m, path, opts)}}
 	names := mu.cfg.layout.names()
-	mu.in.Linger = mu.cfg.linger
+	mu.in.Linger, mu.in.Lost = mu.cfg.linger, mu.held.Lost
 	mu.in.Line = &line.Line{Manager: m, Dir: names.Directory(path), Rule: line.LockRule, Class: line.Exclusive, Op: "lock", Name: names.Lock, Data: mu.cfg.identity()}
 	return mu
 }
@@ -73,7 +73,8 @@ func (m *exclusive) LockContext(ctx context.Context) (context.Context, error) {
 // one, and reports whether it did. It takes one round trip to the server, or three if it
 // finds other contenders. If it returns false, no znode is left. It fails like Lock. A
 // znode of an earlier call of this process that is still being deleted in the background,
-// after a Lock that was cancelled or at the end of a linger, counts as another caller.
+// after a Lock that was cancelled or at the end of a linger, counts as another caller, and
+// so does a hold of this value that was lost and not unlocked.
 func (m *exclusive) TryLock(ctx context.Context) (bool, error) {
 	_, g, err := m.acquire(ctx, false, false)
 	return g != nil, m.opError("trylock", err)
@@ -115,6 +116,8 @@ func (m *exclusive) acquire(ctx context.Context, patient, withContext bool) (hel
 // process may have held the lock at the same time; ErrLost and ErrClosed after the
 // Manager was closed; and ErrNotHeld if this value does not hold the lock. A lock that
 // was lost keeps this value from being locked again until Unlock has said so. If the
+// servers refuse the deletion of the znode, Unlock returns the refusal, and the znode
+// keeps others waiting until the session ends or another client deletes it. If the
 // connection is lost before the answer, Unlock cannot tell its own deletion of the znode from
 // a removal by another client, of which it had not heard before: it returns nil.
 func (m *exclusive) Unlock() error {
@@ -125,14 +128,18 @@ func (m *exclusive) Unlock() error {
 // is the context that LockContext returns. Do returns the error of fn, joined with
 // ErrLost if the lock was lost before fn returned, and with ErrNotHeld if the lock
 // was unlocked or downgraded before: Do never unlocks a lock that was acquired later.
-// Otherwise Do fails like Lock, without having called fn. Manager.Close waits for fn
-// while the session is proven alive.
+// Otherwise Do fails like Lock, without having called fn, and with ErrInvalidOption if fn
+// is nil. Manager.Close waits for fn while the session is proven alive. An fn that has not
+// returned three seconds after its context has ended is logged.
 func (m *exclusive) Do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
+	if fn == nil {
+		return m.opError("lock", errNoWork)
+	}
 	held, g, err := m.acquire(ctx, true, true)
 	if err != nil {
 		return m.opError("lock", err)
 	}
-	return under(held, g.Session(), fn, func() error { return m.opError("unlock", m.held.End(g, m.in.Release)) })
+	return m.under("lock", held, g.Session(), fn, func() error { return m.opError("unlock", m.held.End(g, m.in.Release)) })
 }
 
 // Contenders returns the holders and then the waiting contenders in order, of all

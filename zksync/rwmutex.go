@@ -43,6 +43,7 @@ func NewRWMutex(m *session.Manager, path string, opts ...RWMutexOption) *RWMutex
 	rw := &RWMutex{exclusive: exclusive{primitive: newPrimitive("RWMutex", m, path, opts)}}
 	names, id := rw.cfg.layout.names(), rw.cfg.identity()
 	dir := names.Directory(path)
+	rw.in.Lost = rw.held.Lost
 	rw.in.Line = &line.Line{Manager: m, Dir: dir, Rule: line.SharedRule, Class: line.Writer, Op: "lock", Name: names.Writer, Data: id}
 	rw.r = line.NewReaders(&line.Line{Manager: m, Dir: dir, Rule: line.SharedRule, Class: line.Reader, Op: "rlock", Name: names.Reader, Data: id})
 	return rw
@@ -108,12 +109,15 @@ func (rw *RWMutex) RUnlock() error {
 // except that it ends when fn returns. RDo returns the error of fn, joined with ErrLost if
 // a read lock that is held through this value was lost.
 func (rw *RWMutex) RDo(ctx context.Context, fn func(ctx context.Context) error) error {
+	if fn == nil {
+		return rw.opError("rlock", errNoWork)
+	}
 	g, err := rw.rlock(ctx, true)
 	if err != nil {
 		return rw.opError("rlock", err)
 	}
 	held, release := rw.r.Own(ctx, g)
-	return under(held, g.Session(), fn, func() error { return rw.opError("runlock", release()) })
+	return rw.under("rlock", held, g.Session(), fn, func() error { return rw.opError("runlock", release()) })
 }
 
 // Downgrade turns the write lock that this value holds into a read lock, and no

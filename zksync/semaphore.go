@@ -41,11 +41,14 @@ type Semaphore struct {
 
 // NewSemaphore returns the semaphore of n units at path, which is created when it is
 // first used. The first call reports an n below 1 (ErrInvalidOption and ErrInvalidCount).
-// With WithSizeFrom an operator sets n.
+// With WithSizeFrom an operator sets n. With LayoutKazoo, path must not be "/" (session.ErrInvalidPath).
 func NewSemaphore(m *session.Manager, path string, n int, opts ...SemaphoreOption) *Semaphore {
 	p := newPrimitive("Semaphore", m, path, opts)
 	if p.err == nil && n < 1 {
 		p.err = fmt.Errorf("%w: %w: a semaphore of %d, want at least 1", ErrInvalidOption, ErrInvalidCount, n)
+	}
+	if p.err == nil && path == "/" && p.cfg.layout == LayoutKazoo {
+		p.err = fmt.Errorf(`%w: kazoo would count the line in "/" as a unit, want a semaphore as "/app/semaphore"`, session.ErrInvalidPath)
 	}
 	m.ExpectHolds()
 	return &Semaphore{primitive: p, units: line.NewUnits(m, path, p.cfg.layout.names(), n, p.cfg.sizeFrom, p.cfg.identity())}
@@ -115,12 +118,15 @@ func (s *Semaphore) released(n int, err error) error {
 // returns the error of fn, joined with ErrLost if n units that are held through this value
 // were lost. Otherwise it behaves like Mutex.Do.
 func (s *Semaphore) Do(ctx context.Context, n int, fn func(ctx context.Context) error) error {
+	if fn == nil {
+		return s.opError("acquire", errNoWork)
+	}
 	g, pl, err := s.acquire(ctx, n, true)
 	if err != nil {
 		return s.opError("acquire", err)
 	}
 	held, release := pl.Own(ctx, g)
-	return under(held, g.Session(), fn, func() error { return s.released(n, release()) })
+	return s.under("acquire", held, g.Session(), fn, func() error { return s.released(n, release()) })
 }
 
 // check returns the errors that can be known without a request.

@@ -190,3 +190,13 @@ func (c *contender) created(path string, dir *zk.Stat) error {
 	}
 	return nil
 }
+
+// closed returns ErrClosed when the Manager is closed.
+func (l *Line) closed() error {
+	select {
+	case <-l.Manager.Done():
+		return session.ErrClosed
+	default:
+		return nil
+	}
+}

@@ -38,6 +38,7 @@ const (
 type LocalQueue struct {
 	*Line
 	Linger time.Duration
+	Lost   func() error // returns the loss of the hold that was not released; nil if there may be none
 	turn   fairMutex
 
 	shared *contender // of the goroutine in the fair mutex; nil if there is none
@@ -66,7 +67,7 @@ func (q *LocalQueue) TryAcquire(ctx context.Context) (*Grant, error) {
 	if !q.turn.tryLock() {
 		// Another goroutine holds, or is in line. tryLock never overtakes a goroutine that
 		// waits, and no contender is shared while no goroutine is in the fair mutex.
-		return nil, nil
+		return nil, q.closed()
 	}
 	q.resume(ctx)
 	if q.shared == nil {
@@ -92,6 +93,11 @@ func (q *LocalQueue) Release(g *Grant) error {
 func (q *LocalQueue) startTurn(ctx context.Context) error {
 	return q.turn.lock(ctx, q.Manager.Done(), func() *session.Wait {
 		return q.Manager.StartWait(q.Op, q.Dir.Path, func(context.Context) error {
+			if q.Lost != nil {
+				if lost := q.Lost(); lost != nil {
+					return fmt.Errorf("for a hold of this value that was lost to be released: %w", lost)
+				}
+			}
 			return fmt.Errorf("among %d goroutines of this process that use the same value, while another one holds it or is in line (locks are not reentrant)", q.turn.length())
 		})
 	})

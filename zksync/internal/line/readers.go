@@ -44,7 +44,7 @@ func (r *Readers) TryAcquire(ctx context.Context) (*Grant, error) {
 	case r.check() != nil:
 		// A lost hold was not released yet. RLock would wait for that, so the lock is not free.
 		r.mu.Unlock()
-		return nil, nil
+		return nil, r.line.closed()
 	}
 	r.mu.Unlock()
 	// A group that waits is of no use here, even if it has only just joined the line: its

@@ -48,6 +48,14 @@ func (h *SoleHold) Get() *Grant {
 	return h.grant
 }
 
+// Lost returns the loss of the hold, nil if the value holds nothing or has lost nothing.
+func (h *SoleHold) Lost() error {
+	if g := h.Get(); g != nil {
+		return g.Lost()
+	}
+	return nil
+}
+
 // End takes a hold out and calls release with it. It fails with ErrNotHeld if g is not
 // the hold of the value any more.
 func (h *SoleHold) End(g *Grant, release func(*Grant) error) error {

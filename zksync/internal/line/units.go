@@ -99,6 +99,12 @@ func (u *Units) fits(ctx context.Context, n int) (err error) {
 	} else {
 		err = size.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
 			z, err := size.read(ctx, s, false)
+			if err == nil && tooMany(n, z.n) != nil {
+				// The server may lag, or its leader may be deposed.
+				if err = s.SyncQuorum(ctx, size.path); err == nil {
+					z, err = size.read(ctx, s, false)
+				}
+			}
 			if err == nil {
 				err = tooMany(n, z.n)
 			}
