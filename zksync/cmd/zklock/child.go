@@ -26,7 +26,8 @@ type child struct {
 	grace          time.Duration // between TERM and KILL, while the hold lasts
 	m              *session.Manager
 	stdin          io.Reader
-	stdout, stderr io.Writer
+	stdout, stderr io.Writer // of the command
+	messages       io.Writer // does not block
 }
 
 // run runs the command until it ends, and returns its exit status. The command is told to
@@ -62,7 +63,7 @@ func (c *child) run(ctx, held context.Context) (exit int, lost bool) {
 	signal.Notify(changed, syscall.SIGCHLD)
 	defer signal.Stop(changed)
 	if err := cmd.Start(); err != nil {
-		fmt.Fprintf(c.stderr, "zklock: %v\n", err)
+		fmt.Fprintf(c.messages, "zklock: %v\n", err)
 		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
 			return statusNotFound, false
 		}
@@ -90,14 +91,14 @@ func (c *child) watch(ctx, held context.Context, s *session.Session, pid int, ch
 		last, first := c.limits(s)
 		now := time.Now()
 		if !now.Before(last) || held.Err() != nil {
-			c.say(held, "killed")
 			_ = syscall.Kill(-pid, syscall.SIGKILL)
+			c.say(held, "killed")
 			<-ended
 			return true
 		}
 		if kill == nil && !now.Before(first) {
-			c.say(held, "asked to stop, because the session may be lost soon")
 			lost, kill = true, c.terminate(pid)
+			c.say(held, "asked to stop, because the session may be lost soon")
 		}
 		next := last
 		if kill == nil {
@@ -136,7 +137,7 @@ func (c *child) say(held context.Context, what string) {
 	if why == nil {
 		why = errors.New("the session has not been proven alive for long")
 	}
-	fmt.Fprintf(c.stderr, "zklock: the command is %s: %v\n", what, why)
+	fmt.Fprintf(c.messages, "zklock: the command is %s: %v\n", what, why)
 }
 
 // limits tells when the child must be dead at the latest, and when the child must be

@@ -52,8 +52,9 @@ INT, TERM and HUP to zklock send TERM to the process group, and KILL after
 lock goes with the session. Ctrl-C reaches COMMAND alone. Ctrl-Z has no effect: a stopped holder
 would lose the lock.
 
-While zklock waits, it names the holder after 3 s and then at growing
-intervals.`,
+While zklock waits, it names the holder after 3 s and then at growing intervals.
+Messages that nobody reads from the standard error are dropped and counted. They
+delay no kill, and the end of zklock by 2 s at most.`,
 		`0-255     the exit status of COMMAND
 1         others hold the lock (-try, -wait), or an operator has removed the
           contender that waited; another status with -E

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -75,12 +76,16 @@ func (r *runCommand) parse(args []string) error {
 
 func (r *runCommand) run(ctx context.Context, p *program) int {
 	began := time.Now()
+	said := newMessages(p.stderr)
+	defer said.close()
+	stderr := p.stderr
+	p.stderr = said
 	m, err := p.ensemble.open(ctx, r.wait)
 	if err != nil {
 		return p.failed(ctx, err)
 	}
 	defer unlessStopped(ctx, m.Close)
-	c := &child{args: r.command, grace: r.grace, m: m, stdin: p.stdin, stdout: p.stdout, stderr: p.stderr}
+	c := &child{args: r.command, grace: r.grace, m: m, stdin: p.stdin, stdout: p.stdout, stderr: stderr, messages: said}
 	h := r.holder(m)
 	for {
 		held, err := r.acquire(ctx, p, m, h, began)
@@ -119,9 +124,9 @@ func (r *runCommand) acquire(ctx context.Context, p *program, m *session.Manager
 	if r.wait > 0 {
 		limit = max(r.wait-time.Since(began), 1)
 	}
+	inTime := func() bool { return true }
 	if limit > 0 {
-		t := time.AfterFunc(limit, func() { cancel(why) })
-		defer t.Stop()
+		inTime = time.AfterFunc(limit, func() { cancel(why) }).Stop
 	}
 	if !r.quiet && !r.try {
 		done := make(chan struct{})
@@ -130,10 +135,12 @@ func (r *runCommand) acquire(ctx context.Context, p *program, m *session.Manager
 		defer func() { close(done); <-told }()
 	}
 	held, ok, err := h.acquire(wait, r.try)
-	if !interrupt() && err == nil && ok {
-		// The signal came at the very moment of the grant.
+	// From here on nothing ends wait, of which the context of the hold is a child.
+	signalled, late := !interrupt(), !inTime()
+	if (signalled || late) && err == nil && ok {
+		// The signal or the limit came at the very moment of the grant.
 		_ = unlessStopped(ctx, h.release)
-		return nil, context.Cause(ctx)
+		return nil, cmp.Or(context.Cause(ctx), why)
 	}
 	if err == nil && !ok {
 		err = errContended
