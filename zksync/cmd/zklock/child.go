@@ -28,6 +28,22 @@ type child struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer // of the command
 	messages       io.Writer // does not block
+	signal         func(*os.Process, syscall.Signal) error
+}
+
+// signalGroup sends a signal to the process group of the command. The error says that the
+// command itself cannot get the signal, for example because it has become another user.
+func signalGroup(command *os.Process, sig syscall.Signal) error {
+	err := syscall.Kill(-command.Pid, sig)
+	// The call succeeds if any process of the group could be sent the signal, and some
+	// systems refuse a signal to a group that has ended.
+	switch own := command.Signal(syscall.Signal(0)); {
+	case errors.Is(own, os.ErrProcessDone) || errors.Is(err, syscall.ESRCH):
+		return nil
+	case own != nil:
+		return own
+	}
+	return err
 }
 
 // run runs the command until it ends, and returns its exit status. The command is told to
@@ -69,35 +85,41 @@ func (c *child) run(ctx, held context.Context) (exit int, lost bool) {
 		}
 		return statusNotStarted, false
 	}
-	ended, watched := make(chan struct{}), make(chan struct{})
+	ended := make(chan struct{})
 	go func() {
-		defer close(watched)
-		lost = c.watch(ctx, held, s, cmd.Process.Pid, changed, ended)
+		defer close(ended)
+		err = cmd.Wait()
 	}()
-	err = cmd.Wait()
-	close(ended)
-	<-watched
+	lost, left := c.watch(ctx, held, s, cmd.Process, changed, ended)
 	tty.takeBack()
+	if left {
+		fmt.Fprintf(c.messages, "zklock: the command, process %d, runs on without the lock\n", cmd.Process.Pid)
+		return statusLost, lost
+	}
 	return status(cmd, err), lost
 }
 
 // watch stops the child process, and the processes that it has started, when they must
 // not run any longer. It reports whether a loss was the reason. It continues the child
-// when changed reports that the child may have been stopped.
-func (c *child) watch(ctx, held context.Context, s *session.Session, pid int, changed <-chan os.Signal, ended <-chan struct{}) (lost bool) {
-	var kill <-chan time.Time // the end of the grace
+// when changed reports that the child may have been stopped. left reports that a signal
+// came, and that the child runs on, because it could not be killed.
+func (c *child) watch(ctx, held context.Context, s *session.Session, command *os.Process, changed <-chan os.Signal, ended <-chan struct{}) (lost, left bool) {
+	var kill, resume <-chan time.Time // the end of the grace, and the time of the next SIGCONT
+	var resumed time.Time
 	stop := ctx.Done()
 	for {
 		last, first := c.limits(s)
 		now := time.Now()
 		if !now.Before(last) || held.Err() != nil {
-			_ = syscall.Kill(-pid, syscall.SIGKILL)
-			c.say(held, "killed")
-			<-ended
-			return true
+			if c.send(command, syscall.SIGKILL) == nil {
+				c.say(held, "killed")
+			} else {
+				c.say(held, "running on, and another process may get the lock")
+			}
+			return true, !killed(ctx, ended)
 		}
 		if kill == nil && !now.Before(first) {
-			lost, kill = true, c.terminate(pid)
+			lost, kill = true, c.terminate(command)
 			c.say(held, "asked to stop, because the session may be lost soon")
 		}
 		next := last
@@ -108,18 +130,27 @@ func (c *child) watch(ctx, held context.Context, s *session.Session, pid int, ch
 		select {
 		case <-ended:
 			again.Stop()
-			_ = syscall.Kill(-pid, syscall.SIGKILL) // processes that the command has left
-			return lost
+			_ = c.signal(command, syscall.SIGKILL) // processes that the command has left
+			return lost, false
 		case <-stop:
 			stop = nil
-			kill = c.terminate(pid)
+			kill = c.terminate(command)
 		case <-kill:
-			_ = syscall.Kill(-pid, syscall.SIGKILL)
+			if c.send(command, syscall.SIGKILL) != nil && ctx.Err() != nil {
+				again.Stop()
+				return lost, !killed(ctx, ended)
+			}
 			kill = make(chan time.Time) // once is enough
 		case <-changed:
 			// A stopped child would keep the terminal, and zklock cannot stop with the
-			// child without losing the lock. SIGCONT does nothing to a running child.
-			_ = syscall.Kill(-pid, syscall.SIGCONT)
+			// child without losing the lock. A child of the background that reads the
+			// terminal stops again at once: one SIGCONT in a second makes no busy loop.
+			if resume == nil {
+				resume = time.After(time.Until(resumed.Add(time.Second)))
+			}
+		case <-resume:
+			resume, resumed = nil, time.Now()
+			_ = c.signal(command, syscall.SIGCONT) // does nothing to a running child
 		case <-held.Done():
 		case <-again.C:
 		}
@@ -127,8 +158,36 @@ func (c *child) watch(ctx, held context.Context, s *session.Session, pid int, ch
 	}
 }
 
-func (c *child) terminate(pid int) <-chan time.Time {
-	_ = syscall.Kill(-pid, syscall.SIGTERM)
+// killed waits until a command that got KILL has ended, and reports false if a signal to
+// zklock came and the command has not ended leaveTime after it.
+func killed(ctx context.Context, ended <-chan struct{}) bool {
+	select {
+	case <-ended:
+		return true
+	case <-ctx.Done():
+	}
+	select {
+	case <-ended:
+		return true
+	case <-time.After(leaveTime):
+		return false
+	}
+}
+
+// send sends a signal, and tells if the command cannot get it.
+func (c *child) send(command *os.Process, sig syscall.Signal) error {
+	err := c.signal(command, sig)
+	if err != nil {
+		fmt.Fprintf(c.messages, "zklock: %s could not be sent to the command, process %d: %v\n", map[syscall.Signal]string{syscall.SIGTERM: "TERM", syscall.SIGKILL: "KILL"}[sig], command.Pid, err)
+	}
+	return err
+}
+
+// terminate asks the command to stop, and continues the command, so that it gets the
+// signal also if it was stopped.
+func (c *child) terminate(command *os.Process) <-chan time.Time {
+	_ = c.send(command, syscall.SIGTERM)
+	_ = c.signal(command, syscall.SIGCONT)
 	return time.After(c.grace)
 }
 

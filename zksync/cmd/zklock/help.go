@@ -47,10 +47,16 @@ let a shell exec the program that does the work, or rely on the fencing token.
 
 When COMMAND ends, the processes that it leaves in its process group get KILL.
 
+If COMMAND has become another user, as by sudo, the system may refuse its signals.
+zklock says so, and holds the lock for as long as it can while COMMAND runs. After
+a loss COMMAND runs on, also beside the next holder. INT, TERM or HUP to zklock
+then end zklock with status 4, and COMMAND runs on without the lock.
+
 INT, TERM and HUP to zklock send TERM to the process group, and KILL after
 -grace. If the servers do not answer then, zklock ends without a release, and the
-lock goes with the session. Ctrl-C reaches COMMAND alone. Ctrl-Z has no effect: a stopped holder
-would lose the lock.
+lock goes with the session. Ctrl-C reaches COMMAND alone. A COMMAND that stops, as
+by Ctrl-Z, is continued, once in a second at most: a stopped holder would lose the
+lock.
 
 While zklock waits, it names the holder after 3 s and then at growing intervals.
 Messages that nobody reads from the standard error are dropped and counted. They
@@ -60,7 +66,8 @@ delay no kill, and the end of zklock by 2 s at most.`,
           contender that waited; another status with -E
 2         wrong usage
 3         no server could be reached, or the servers refused
-4         the lock was lost while COMMAND ran
+4         the lock was lost while COMMAND ran, or a signal has ended zklock while
+          COMMAND ran on, because it could not be killed
 126, 127  COMMAND could not be started, or was not found
 128+n     signal n has ended COMMAND, or zklock while it waited
 `,

@@ -85,7 +85,7 @@ func (r *runCommand) run(ctx context.Context, p *program) int {
 		return p.failed(ctx, err)
 	}
 	defer unlessStopped(ctx, m.Close)
-	c := &child{args: r.command, grace: r.grace, m: m, stdin: p.stdin, stdout: p.stdout, stderr: stderr, messages: said}
+	c := &child{args: r.command, grace: r.grace, m: m, stdin: p.stdin, stdout: p.stdout, stderr: stderr, messages: said, signal: signalGroup}
 	h := r.holder(m)
 	for {
 		held, err := r.acquire(ctx, p, m, h, began)
