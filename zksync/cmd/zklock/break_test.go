@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -108,9 +109,12 @@ func TestTheOutputCannotBeWritten(t *testing.T) {
 	if err := zksync.NewMutex(srv.Connect(t), "/lock").Lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"ls", "/"}, {"ls", "-json", "/"}, {"who", "/lock"}, {"who", "/zookeeper"}, {"who", "-json", "/"}, {"watch", "/lock"}, {"break", "-yes", "/lock"}} {
+	for _, args := range [][]string{{"ls", "/"}, {"ls", "-json", "/"}, {"who", "/lock"}, {"who", "/zookeeper"}, {"who", "-json", "/"}, {"watch", "/lock"}, {"break", "-yes", "/lock"}, {"who", "/lock"}, {"help"}, {"help", "run"}, {"who", "-h"}, {"completion", "bash"}} {
 		errs := &buffer{}
-		status := run(t.Context(), append([]string{args[0], "-servers", srv.Addr()}, args[1:]...), strings.NewReader(""), fullDisk{}, errs)
+		if _, ok := subcommands[args[0]]; ok {
+			args = slices.Insert(args, 1, "-servers", srv.Addr())
+		}
+		status := run(t.Context(), args, strings.NewReader(""), fullDisk{}, errs)
 		if status != statusEnsemble || !strings.Contains(errs.String(), "no space left") {
 			t.Errorf("%v: status %d, %q", args, status, errs)
 		}

@@ -22,6 +22,12 @@ const usage = `usage: zklock COMMAND [OPTION ...] PATH [-- COMMAND [ARGUMENT ...
 // A page is the manual of a command. The options are added from their definitions.
 type page struct{ synopsis, description, statuses, examples string }
 
+// failures are the exit statuses of all commands that ask the servers and print.
+const failures = `2  wrong usage
+3  no server could be reached, the servers refused, or the output could not be written
+128+n  signal n has ended zklock
+`
+
 var pages = map[string]page{
 	"run": {
 		"zklock run [-lock | -rlock | -sem N | -elect] [-try | -wait TIME] [OPTION ...] PATH [--] COMMAND [ARGUMENT ...]",
@@ -103,13 +109,13 @@ contender holds then. A holder that watches its znode learns of the loss: the
 contexts of this toolkit end, and zklock run kills its command. Others, such as
 the locks of Curator and kazoo, go on as if they held the lock: stop their
 process first.`,
-		"0  broken\n1  nobody held the lock, its holder left before the answer, or the answer was no\n2  wrong usage\n3  no server could be reached, or the servers refused\n128+n  signal n has ended zklock\n",
+		"0  broken\n1  nobody held the lock, its holder left before the answer, or the answer was no\n" + failures,
 		"zklock break /locks/backup\nzklock break -id host-a:4711 -yes /locks/backup\n"},
 	"completion": {
 		"zklock completion bash|zsh|fish",
 		`Prints the completion of a shell: of commands, options, and, in bash and zsh, of
 paths, which it asks the servers of ZOOKEEPER_SERVERS for.`,
-		"0  success\n2  wrong usage\n",
+		"0  success\n2  wrong usage\n3  the output could not be written\n",
 		"source <(zklock completion bash)\nzklock completion fish | source\n"},
 }
 
@@ -159,7 +165,7 @@ func help(args []string, stdout, stderr io.Writer) int {
 	}
 	statuses := p.statuses
 	if statuses == "" {
-		statuses = "0  success\n2  wrong usage\n3  no server could be reached, or the servers refused\n128+n  signal n has ended zklock\n"
+		statuses = "0  success\n" + failures
 	}
 	about := ""
 	if _, ok := subcommands[args[0]]; ok {

@@ -48,8 +48,18 @@ var subcommands = map[string]func() subcommand{
 	"break": func() subcommand { return &breakCommand{} },
 }
 
-// run returns the exit status of zklock.
+// run returns the exit status of zklock. An output that could not be written is no success.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	out := &output{w: stdout}
+	status := call(ctx, args, stdin, out, stderr)
+	if out.err != nil && (status == 0 || status == statusConflict) {
+		return (&program{stderr: stderr}).failed(ctx, out.err)
+	}
+	return status
+}
+
+// call is run without the check of the output.
+func call(ctx context.Context, args []string, stdin io.Reader, stdout *output, stderr io.Writer) int {
 	if len(args) == 0 {
 		fmt.Fprint(stderr, usage)
 		return statusUsage
@@ -84,15 +94,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return statusUsage
 	}
 	if _, ok := c.(*runCommand); ok {
-		return c.run(ctx, p) // run prints nothing but the output of its command
+		p.stdout = stdout.w // run prints nothing but the output of its command
 	}
-	out := &output{w: stdout}
-	p.stdout = out
-	status := c.run(ctx, p)
-	if status == 0 && out.err != nil {
-		return p.failed(ctx, out.err)
-	}
-	return status
+	return c.run(ctx, p)
 }
 
 // flagSet returns the options of a command.
