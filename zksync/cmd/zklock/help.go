@@ -96,7 +96,8 @@ fencing token, and since when they are in line. The ID is what the contender has
 written: host:pid by default for this toolkit, the address of the host for
 Curator, an identifier for kazoo. The session leads to the client's address: look
 for it in the answer of the four-letter word cons.`,
-		"", "zklock who /locks/backup\n"},
+		"0  somebody holds or waits, or PATH is a queue or a barrier\n1  nobody holds or waits, also if PATH does not exist; with -json, participants is empty\n" + failures,
+		"zklock who /locks/backup\nzklock who /scheduler; [ $? -ne 1 ] || echo \"nobody leads\"\n"},
 	"watch": {
 		"zklock watch [-json] PATH",
 		`Shows the participants of PATH, and then each contender that joins, holds or

@@ -26,12 +26,19 @@ func (c *whoCommand) parse(args []string) (err error) {
 }
 
 func (c *whoCommand) run(ctx context.Context, p *program) int {
-	return p.connected(ctx, func(ctx context.Context, m *session.Manager) error {
+	nobody := false
+	status := p.connected(ctx, func(ctx context.Context, m *session.Manager) error {
 		found, err := zksync.Inspect(ctx, m, c.path)
+		if errors.Is(err, zk.ErrNoNode) {
+			// The servers may remove the directory of a lock that nobody uses.
+			found, err = &zksync.Inspection{Path: c.path, Kind: zksync.KindEmpty}, nil
+		}
 		if err != nil {
 			return err
 		}
 		e := entryOf(found)
+		// The clients that wait at a queue or a barrier leave nothing there.
+		nobody = len(e.Participants) == 0 && e.Kind != zksync.KindQueue && e.Kind != zksync.KindBarrier
 		if p.json {
 			printJSON(p.stdout, e)
 			return nil
@@ -44,6 +51,9 @@ func (c *whoCommand) run(ctx context.Context, p *program) int {
 			fmt.Fprintf(p.stdout, ", %d messages", e.Depth)
 		}
 		fmt.Fprintln(p.stdout)
+		if nobody {
+			fmt.Fprintf(p.stdout, "nobody holds %s or waits for it\n", e.Path)
+		}
 		if len(e.Participants) == 0 {
 			return nil
 		}
@@ -53,6 +63,10 @@ func (c *whoCommand) run(ctx context.Context, p *program) int {
 		}
 		return t.Flush()
 	})
+	if status == 0 && nobody {
+		return statusConflict
+	}
+	return status
 }
 
 // An lsCommand lists the primitives below a path.

@@ -82,7 +82,7 @@ func TestLookAndBreak(t *testing.T) {
 		r.want(t, 0, `"id":"host-b:2"`)
 		at("", "break", "-yes", path).want(t, 1, "nothing was broken")
 		at("", "break", "-yes", dir).want(t, 1, "directory")
-		at("", "who", dir+"/absent").want(t, 3, dir+"/absent")
+		at("", "who", dir+"/absent").want(t, 1, "nobody holds "+dir+"/absent")
 	})
 }
 
@@ -229,5 +229,38 @@ func TestTheTimeOfALsEnds(t *testing.T) {
 	r.want(t, statusEnsemble, "/gates/", "of 500 children")
 	if lines := strings.Count(r.errors.String(), "\n"); lines != 1 {
 		t.Errorf("%d lines: %s", lines, r.errors)
+	}
+}
+
+// who exits with 1 and says that nobody holds or waits, for a path without a znode as for a lock without contenders, and its JSON is
+// an entry without participants. A queue is not said to be held by nobody. The line to break is the one with zk.ErrNoNode in
+// whoCommand.run.
+func TestWhoOfNobody(t *testing.T) {
+	srv := zksynctest.Start(t)
+	m := srv.Connect(t)
+	mu := zksync.NewMutex(m, "/locks/left")
+	if err := mu.Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := mu.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	if err := zksync.NewQueue(m, "/queue").Put(t.Context(), []byte("a")); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/locks/left", "/locks/absent", "/absent/lock"} {
+		finish(t, "who", "-servers", srv.Addr(), path).want(t, statusConflict, path+": empty\n", "nobody holds "+path+" or waits for it")
+		r := finish(t, "who", "-servers", srv.Addr(), "-json", path)
+		r.want(t, statusConflict)
+		var e struct {
+			Path, Kind   string
+			Participants []participant
+		}
+		if err := json.Unmarshal([]byte(r.out.String()), &e); err != nil || e.Path != path || e.Kind != "empty" || e.Participants == nil || len(e.Participants) > 0 {
+			t.Errorf("who -json: %s, %v", r.out, err)
+		}
+	}
+	if r := finish(t, "who", "-servers", srv.Addr(), "/queue"); r.status != 0 || strings.Contains(r.out.String(), "nobody") {
+		t.Errorf("who of a queue: status %d, %s", r.status, r.out)
 	}
 }
