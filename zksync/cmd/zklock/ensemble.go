@@ -35,8 +35,8 @@ type ensemble struct {
 
 func (e *ensemble) flags(fs *flag.FlagSet) {
 	fs.StringVar(&e.servers, "servers", cmp.Or(os.Getenv(serversEnv), defaultServers), "the `servers` as host:port,...; a chroot may follow")
-	fs.DurationVar(&e.timeout, "timeout", 10*time.Second, "the session `timeout`: how long a lock outlives a machine that died")
-	fs.DurationVar(&e.connect, "connect", 10*time.Second, "how `long` to try to reach a server; ls and who also read for this long at most")
+	durationVar(fs, &e.timeout, "timeout", 10*time.Second, "the session timeout, a `DURATION`: how long a lock outlives a machine that died")
+	durationVar(fs, &e.connect, "connect", 10*time.Second, "try for this `DURATION` to reach a server; ls and who also read for this long at most")
 	fs.StringVar(&e.authFile, "auth-file", "", "a `file` of credentials, one scheme:credential a line, as digest:name:password or sasl:name:password")
 	fs.BoolVar(&e.tls, "tls", false, "use TLS, with the certificate authorities of this machine")
 	fs.StringVar(&e.ca, "ca", "", "a PEM `file` of certificate authorities; implies -tls")
@@ -144,7 +144,7 @@ func (e usageError) Unwrap() error { return e.error }
 // complain prints an error, each line of it.
 func (p *program) complain(err error) {
 	for line := range strings.Lines(err.Error()) {
-		fmt.Fprintf(p.stderr, "zklock: %s\n", printable(strings.TrimSuffix(line, "\n")))
+		fmt.Fprintf(p.stderr, "zklock: %s\n", printable(inOptions.Replace(strings.TrimSuffix(line, "\n"))))
 	}
 }
 

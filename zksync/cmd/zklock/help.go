@@ -30,7 +30,7 @@ const failures = `2  wrong usage
 
 var pages = map[string]page{
 	"run": {
-		"zklock run [-lock | -rlock | -sem N | -elect] [-try | -wait TIME] [OPTION ...] PATH [--] COMMAND [ARGUMENT ...]",
+		"zklock run [-lock | -rlock | -sem N | -elect] [-try | -wait DURATION] [OPTION ...] PATH [--] COMMAND [ARGUMENT ...]",
 		`Runs COMMAND while the lock at PATH is held, as flock(1) does on one machine.
 PATH is created if it does not exist. Without -rlock, -sem or -elect it is a
 lock that excludes all others: the InterProcessMutex of Curator, and the Mutex
@@ -132,6 +132,10 @@ DESCRIPTION
 ENVIRONMENT
     ZOOKEEPER_SERVERS  the servers, if -servers does not name them
     ZKSYNC_TOKEN       set for the command of run: its fencing token
+
+DURATIONS
+    A DURATION is a number with its unit, or several of them, as 10s, 500ms or
+    1h30m.
 
 FILES
     -auth-file names a file of credentials, because other users of the machine

@@ -38,8 +38,8 @@ func (r *runCommand) flags(fs *flag.FlagSet) {
 	})
 	fs.BoolVar(&r.elect, "elect", false, "lead an election, and start the command anew after a loss")
 	fs.BoolVar(&r.try, "try", false, "do not wait")
-	fs.DurationVar(&r.wait, "wait", 0, "wait for this `long` at most; 0 is for ever")
-	fs.DurationVar(&r.grace, "grace", 5*time.Second, "how `long` the command has between TERM and KILL while the lock is held")
+	durationVar(fs, &r.wait, "wait", 0, "wait for this `DURATION` at most; 0 is for ever")
+	durationVar(fs, &r.grace, "grace", 5*time.Second, "the `DURATION` that the command has between TERM and KILL while the lock is held")
 	fs.IntVar(&r.conflict, "E", statusConflict, "the exit `status` if others hold the lock")
 	fs.StringVar(&r.id, "id", "", "the `id` that others see; the default is host:pid")
 	fs.BoolVar(&r.quiet, "quiet", false, "do not tell what the command waits for")
@@ -159,7 +159,7 @@ func (r *runCommand) refused(ctx context.Context, p *program, m *session.Manager
 		return r.conflict
 	case errors.Is(err, zksync.ErrMaxWait) && m.State() == session.Connected:
 	case errors.Is(err, zksync.ErrMaxWait) || errors.Is(err, session.ErrConnectionLost):
-		fmt.Fprintf(p.stderr, "zklock: no server answers, so nothing is known about %s: %s\n", r.path, printable(err.Error()))
+		fmt.Fprintf(p.stderr, "zklock: no server answers, so nothing is known about %s: %s\n", r.path, printable(inOptions.Replace(err.Error())))
 		return statusEnsemble
 	default:
 		return p.failed(ctx, err)
@@ -216,7 +216,7 @@ func (r *runCommand) situation(ctx context.Context, m *session.Manager) string {
 	case err != nil && m.State() != session.Connected:
 		return fmt.Sprintf("no server answers, so nothing is known about %s", r.path)
 	case err != nil:
-		return fmt.Sprintf("others hold %s, or held it a moment ago: %s", r.path, printable(err.Error()))
+		return fmt.Sprintf("others hold %s, or held it a moment ago: %s", r.path, printable(inOptions.Replace(err.Error())))
 	}
 	return describe(found)
 }
