@@ -85,6 +85,11 @@ func (c *child) run(ctx, held context.Context) (exit int, lost bool) {
 		}
 		return statusNotStarted, false
 	}
+	// zklock is in the background of the terminal now. A message to a terminal with tostop,
+	// and takeBack, would stop zklock, which kills nothing then. The command has not
+	// inherited this, because it has started.
+	signal.Ignore(syscall.SIGTTOU)
+	defer signal.Reset(syscall.SIGTTOU)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

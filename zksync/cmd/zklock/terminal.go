@@ -3,7 +3,6 @@ package main
 import (
 	"io"
 	"os"
-	"os/signal"
 	"syscall"
 	"unsafe"
 )
@@ -38,14 +37,12 @@ func (t *terminal) lend(attr *syscall.SysProcAttr) {
 	}
 }
 
-// takeBack puts zklock into the foreground again.
+// takeBack puts zklock into the foreground again. A process of the background is stopped
+// by that unless it ignores SIGTTOU.
 func (t *terminal) takeBack() {
 	if t == nil {
 		return
 	}
-	// A process of the background is stopped by SIGTTOU when it takes the foreground.
-	signal.Ignore(syscall.SIGTTOU)
-	defer signal.Reset(syscall.SIGTTOU)
 	group := t.group
 	_, _, _ = syscall.Syscall(syscall.SYS_IOCTL, t.fd, syscall.TIOCSPGRP, uintptr(unsafe.Pointer(&group)))
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -84,6 +85,37 @@ func TestTerminal(t *testing.T) {
 	<-done
 	if names, _ := srv.Children("/locks/a"); len(names) != 0 {
 		t.Errorf("left behind: %v", names)
+	}
+}
+
+// A message to a terminal that stops processes of the background (stty tostop) does not stop zklock, which is in the background while
+// its command runs. The line to break is the one with signal.Ignore in child.run.
+func TestMessageToATerminalWithTostop(t *testing.T) {
+	for _, program := range []string{"bash", "stty"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip(err)
+		}
+	}
+	srv := zksynctest.Start(t)
+	master, slave := openTerminal(t)
+	// The kernel stops no process whose group has no parent in the session: a shell with job control is the parent.
+	cmd := exec.Command("bash", "-c", `set -m; "$0" run -servers "$1" -id stubborn /locks/a -- sh -c 'stty tostop; echo ready; sleep 600'; echo "status $?"; kill -9 %1`, os.Args[0], srv.Addr())
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	slave.Close()
+	out := &buffer{}
+	read := make(chan struct{})
+	go func() { defer close(read); _, _ = io.Copy(out, master) }()
+	await(t, "the command", func() bool { return strings.Contains(out.String(), "ready") })
+	finish(t, "break", "-servers", srv.Addr(), "-yes", "/locks/a").want(t, 0)
+	await(t, "the end", func() bool { return strings.Contains(out.String(), "status ") && isClosed(read) })
+	_ = cmd.Wait()
+	if !strings.Contains(out.String(), "status 4") {
+		t.Errorf("zklock was stopped: %s", out)
 	}
 }
 
