@@ -13,12 +13,13 @@ func noSession(id int64) error {
 }
 
 // ExpireSession expires a session now: its ephemerals are deleted, watches fire, and its connection
-// is closed.
+// is closed. Only a leader ends sessions: without one, for example after [Server.Stop], ExpireSession
+// changes nothing and returns ErrNotServing.
 func (s *Server) ExpireSession(id int64) error {
 	s.mu.Lock()
 	sess := s.sessions.byID[id]
 	switch {
-	case s.closed:
+	case s.closed || s.en.current == nil:
 		s.mu.Unlock()
 		return cmp.Or(s.journal.Failure(), ErrNotServing)
 	case sess == nil:
@@ -107,12 +108,13 @@ func (s *Server) DelayEphemeralRemoval(d time.Duration) {
 }
 
 // SetNextSequence sets the number of the next sequential child of path to n. The cversion of path
-// changes too, because it is the counter, as in a real server.
+// changes too, because it is the counter, as in a real server. Without a leader SetNextSequence
+// changes nothing and returns ErrNotServing.
 func (s *Server) SetNextSequence(path string, n int32) error {
 	s.mu.Lock()
 	node := s.data.Tree.Node(path)
 	switch {
-	case s.closed:
+	case s.closed || s.en.current == nil:
 		s.mu.Unlock()
 		return cmp.Or(s.journal.Failure(), ErrNotServing)
 	case node == nil:

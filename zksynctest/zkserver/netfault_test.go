@@ -198,3 +198,35 @@ func TestUnknownOperations(t *testing.T) {
 		r.closed()
 	})
 }
+
+// Without a leader no session ends and no counter changes: ExpireSession and SetNextSequence change nothing and return
+// ErrNotServing.
+func TestNothingChangesWithoutALeader(t *testing.T) {
+	three(t, func(t *testing.T, s *zkserver.Server) {
+		r := at(t, s, 1, 40*time.Second)
+		r.create("/e", 1)
+		refused := func(when string) {
+			t.Helper()
+			before := s.Everything()
+			for what, err := range map[string]error{"ExpireSession": s.ExpireSession(r.id), "SetNextSequence": s.SetNextSequence("/", 7)} {
+				if !errors.Is(err, zkserver.ErrNotServing) {
+					t.Errorf("%s: %s: error %v, want ErrNotServing", when, what, err)
+				}
+			}
+			if after := s.Everything(); after != before {
+				t.Errorf("%s: the state is\n%s\nwas\n%s", when, after, before)
+			}
+		}
+		s.Endpoint(2).Stop()
+		s.Endpoint(3).Stop()
+		refused("without a quorum")
+		s.Stop()
+		refused("stopped")
+		if err := s.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(s.ExpireSession(r.id), s.SetNextSequence("/", 7)); err != nil {
+			t.Errorf("after a start: %v", err)
+		}
+	})
+}

@@ -19,7 +19,10 @@ type Server struct {
 	unknown    map[OpCode]bool
 	allowed4LW map[string]bool
 	base       time.Time // origin of the server's clock; expiry buckets are multiples of the tick after base
-	wg         sync.WaitGroup
+
+	// wg counts the goroutines and the timers of the server. It is incremented only under mu, and
+	// never after Close has set closed: nothing starts while Close waits for wg, or later.
+	wg sync.WaitGroup
 
 	// mu guards the next fields, and the fields of other types that name mu. A goroutine holds mu
 	// for one request at a time, and never while it waits.
@@ -170,7 +173,13 @@ type timer struct {
 	s *Server
 }
 
+// afterFunc calls f after d in a goroutine of its own. The caller holds mu. On a closed server
+// afterFunc starts no timer and returns nil, so that a fault that a test injects while Close runs,
+// or later, leaves no timer.
 func (s *Server) afterFunc(d time.Duration, f func()) *timer {
+	if s.closed {
+		return nil
+	}
 	s.wg.Add(1)
 	return &timer{s: s, t: time.AfterFunc(d, func() {
 		defer s.wg.Done()

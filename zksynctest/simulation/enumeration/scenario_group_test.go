@@ -2,11 +2,13 @@ package enumeration_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 const groupPath = "/groups/g"
@@ -95,7 +97,9 @@ var groupScenarios = []*scenario{
 		}
 		c.sleep(soon)
 		first := s.owner(path)
-		_ = s.server.ExpireSession(first)
+		c.await("a leader that ends the session", func() bool {
+			return !errors.Is(s.server.ExpireSession(first), zkserver.ErrNotServing)
+		})
 		c.await("the Ephemeral to come back", func() bool { now := s.owner(path); return now != 0 && now != first })
 		_ = c.do("Set", func(ctx context.Context) error { return e.Set(ctx, []byte("2")) })
 		_ = c.end("Close", e.Close, orLater)
