@@ -74,8 +74,8 @@ func (l *Link) Heal() { _ = l.proxy.Heal() }
 // Reset closes the current connections. New connections work, unless the link is cut.
 func (l *Link) Reset() { _ = l.proxy.Reset() }
 
-// Delay delays each byte by d from now on, in each direction: a round trip takes 2d longer. Zero
-// ends the delay.
+// Delay delays each byte by d, in each direction: a round trip takes 2d longer. Zero ends the delay.
+// The new delay also applies to bytes that are under way.
 func (l *Link) Delay(d time.Duration) { l.proxy.SetDelay(d) }
 
 // Close closes all connections and returns when all goroutines of the link have ended. Later calls

@@ -132,7 +132,8 @@ func (e *Ensemble) SetProperty(i int, key, value string) {
 }
 
 // Delay delays each byte between servers i and j by d, or, when i or j is Client, each byte between
-// the server and its clients: a round trip takes 2d longer. Zero ends the delay.
+// the server and its clients: a round trip takes 2d longer. Zero ends the delay. The
+// new delay also applies to bytes that are under way.
 func (e *Ensemble) Delay(i, j int, d time.Duration) {
 	e.tb.Helper()
 	e.link(i, j,

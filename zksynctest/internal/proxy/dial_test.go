@@ -137,6 +137,38 @@ func TestDialedLinkPassesTheEnd(t *testing.T) {
 	}
 }
 
+// SetDelay also applies to the bytes that wait: they and the bytes behind them pass at once when the delay ends, and in
+// their order.
+func TestEndOfADelay(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
+		l, far := pipes(t)
+		near, other := dial(t, l), <-far
+		l.SetDelay(time.Hour)
+		if _, err := near.Write([]byte("old,")); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		begin := time.Now()
+		l.SetDelay(time.Second)
+		if _, err := near.Write([]byte("new,")); err != nil {
+			t.Fatal(err)
+		}
+		got := make([]byte, 8)
+		if _, err := io.ReadFull(other, got); string(got) != "old,new," || err != nil || time.Since(begin) != time.Second {
+			t.Errorf("%q, error %v, after %v, want old,new, after 1s", got, err, time.Since(begin))
+		}
+		if _, err := near.Write([]byte("last")); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		begin = time.Now()
+		l.SetDelay(0)
+		if _, err := io.ReadFull(other, got[:4]); string(got[:4]) != "last" || err != nil || time.Since(begin) != 0 {
+			t.Errorf("%q, error %v, after %v, want last at once", got[:4], err, time.Since(begin))
+		}
+	})
+}
+
 // Dial returns the error of the target, and ErrClosed when the link is closed.
 func TestDialFails(t *testing.T) {
 	refused := errors.New("refused")

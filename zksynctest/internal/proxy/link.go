@@ -38,7 +38,7 @@ type Link struct {
 	rewrite  Rewriter
 	patience time.Duration
 	wg       sync.WaitGroup
-	delay    atomic.Int64
+	delay    delay
 	up, down atomic.Pointer[time.Time] // when bytes last passed to the target, and from it
 
 	mu     sync.Mutex
@@ -221,9 +221,10 @@ func (l *Link) Passed() (up, down time.Time) {
 	return up, down
 }
 
-// SetDelay delays each byte read from now on by d, in each direction, so that a
-// round trip takes 2d longer. Zero ends the delay; bytes keep their order.
-func (l *Link) SetDelay(d time.Duration) { l.delay.Store(int64(max(d, 0))) }
+// SetDelay delays each byte by d, in each direction, so that a round trip takes 2d
+// longer. Zero ends the delay. The new delay also applies to the bytes that wait: bytes
+// keep their order, so a later byte could not pass them.
+func (l *Link) SetDelay(d time.Duration) { l.delay.set(max(d, 0)) }
 
 // Conns returns how many connections the link holds open.
 func (l *Link) Conns() int {

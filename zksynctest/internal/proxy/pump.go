@@ -15,7 +15,7 @@ const maxQueued = 4 << 20
 // chunk is the result of one Read; the last chunk of a direction has end set.
 type chunk struct {
 	data []byte
-	due  time.Time
+	at   time.Time // when it was read
 	end  bool
 }
 
@@ -58,7 +58,6 @@ func (p *pump) read() {
 // pass queues the result of a Read and reports whether to read on.
 func (p *pump) pass(data []byte, err error) bool {
 	now := time.Now()
-	due := now.Add(time.Duration(p.c.link.delay.Load()))
 	if p.c.holed.Load() {
 		if err != nil {
 			p.c.fail()
@@ -67,7 +66,7 @@ func (p *pump) pass(data []byte, err error) bool {
 	}
 	if len(data) > 0 {
 		p.passed.Store(&now)
-		if !p.put(chunk{data: data, due: due}) {
+		if !p.put(chunk{data: data, at: now}) {
 			return false
 		}
 	}
@@ -75,7 +74,7 @@ func (p *pump) pass(data []byte, err error) bool {
 	case err == nil:
 		return true
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		p.put(chunk{end: true, due: due})
+		p.put(chunk{end: true, at: now})
 	default:
 		p.c.fail()
 	}
@@ -126,7 +125,7 @@ func (p *pump) take() (chunk, bool) {
 func (p *pump) write() {
 	for {
 		item, ok := p.take()
-		if !ok || !p.await(item.due) {
+		if !ok || !p.await(item.at) {
 			return
 		}
 		if p.c.holed.Load() {
@@ -147,19 +146,23 @@ func (p *pump) write() {
 	}
 }
 
-// await waits until due; it reports false when c was aborted.
-func (p *pump) await(due time.Time) bool {
-	wait := time.Until(due)
-	if wait <= 0 {
-		return true
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-p.c.ctx.Done():
-		return false
+// await waits until the link's delay has passed since at; it reports false when c was aborted.
+func (p *pump) await(at time.Time) bool {
+	for {
+		delay, changed := p.c.link.delay.current()
+		wait := time.Until(at.Add(delay))
+		if wait <= 0 {
+			return true
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-changed:
+		case <-p.c.ctx.Done():
+			timer.Stop()
+			return false
+		}
+		timer.Stop()
 	}
 }
 
