@@ -16,9 +16,19 @@ func parseServers(servers string) (addresses []string, chroot string, err error)
 	bad := func(format string, args ...any) ([]string, string, error) {
 		return nil, "", fmt.Errorf("%w %q: %s", ErrInvalidServers, servers, fmt.Sprintf(format, args...))
 	}
+	// No valid string has "://": a port is not empty, and neither is a name in a path.
+	if before, _, ok := strings.Cut(servers, "://"); ok {
+		scheme := strings.TrimSpace(before[strings.LastIndexByte(before, ',')+1:])
+		return bad("a server has no scheme such as %s://, want %s", scheme, corrected(servers))
+	}
 	list := servers
 	if i := strings.IndexByte(servers, '/'); i >= 0 {
 		list, chroot = servers[:i], strings.TrimSpace(servers[i:])
+		// A chroot behind each server would otherwise count as one chroot, and all other
+		// servers as a part of its name.
+		if strings.Contains(chroot, ",") {
+			return bad("the chroot comes once, at the end, and has no comma: want %s", corrected(servers))
+		}
 		// As in the Java client: the chroot / changes no path.
 		if chroot == "/" {
 			chroot = ""
@@ -27,7 +37,7 @@ func parseServers(servers string) (addresses []string, chroot string, err error)
 		}
 	}
 	if strings.TrimSpace(list) == "" {
-		return bad(`no server named, want "host:port,host:port/chroot"`)
+		return bad("no server named, want %s", validForm)
 	}
 	for item := range strings.SplitSeq(list, ",") {
 		item = strings.TrimSpace(item)
@@ -41,6 +51,31 @@ func parseServers(servers string) (addresses []string, chroot string, err error)
 		addresses = append(addresses, net.JoinHostPort(host, port))
 	}
 	return addresses, chroot, nil
+}
+
+const validForm = `"host:port,host:port/chroot"`
+
+// corrected returns the connection string that servers may have been meant for: without
+// schemes, and with the chroot of the first server that has one. It returns the general form
+// if that string is not valid either.
+func corrected(servers string) string {
+	var list []string
+	root := ""
+	for item := range strings.SplitSeq(servers, ",") {
+		if _, address, ok := strings.Cut(item, "://"); ok {
+			item = address
+		}
+		host, path, ok := strings.Cut(strings.TrimSpace(item), "/")
+		list = append(list, host)
+		if ok && path != "" && root == "" {
+			root = "/" + strings.TrimSuffix(path, "/")
+		}
+	}
+	meant := strings.Join(list, ",") + root
+	if _, _, err := parseServers(meant); err != nil {
+		return validForm
+	}
+	return strconv.Quote(meant)
 }
 
 func splitHostPort(item string) (host, port string, err error) {

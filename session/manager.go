@@ -21,7 +21,8 @@ type Manager struct {
 
 // Connect opens a session with the ensemble that servers names, and returns when the
 // session exists. The form of servers is "host:port,host:port/chroot", and the default
-// port is 2181. Connect returns an error
+// port is 2181. The chroot comes once, behind the last server, and may not have a comma.
+// Connect returns an error
 //
 //   - if servers or an option is invalid (ErrInvalidServers, ErrInvalidOption);
 //   - if the servers refuse the credentials (ErrAuthFailed);

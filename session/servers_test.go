@@ -45,6 +45,31 @@ func TestConnectionStrings(t *testing.T) {
 	}
 }
 
+// A chroot behind each server and a scheme are refused with ErrInvalidServers, and the error has the valid string that was
+// meant, or the general form if there is none.
+func TestConnectionStringsWithSeveralChroots(t *testing.T) {
+	const form = `"host:port,host:port/chroot"`
+	for in, want := range map[string][]string{
+		"zk1:2181/a,zk2:2181/b":          {"once, at the end", `"zk1:2181,zk2:2181/a"`},
+		"zk1:2181/a/b, zk2:2181/a/b":     {"once, at the end", `"zk1:2181,zk2:2181/a/b"`},
+		"zk1/,zk2/":                      {"once, at the end", `"zk1,zk2"`},
+		"zk1,zk2/a,zk3":                  {"once, at the end", `"zk1,zk2,zk3/a"`},
+		"zk1/a,b:c":                      {"no comma", form},
+		"zk1/a,":                         {"no comma", form},
+		"http://zk1:2181":                {"scheme such as http://", `"zk1:2181"`},
+		"http://zk1:2181/":               {"scheme such as http://", `"zk1:2181"`},
+		"zk1, zk://zk2:2181/a":           {"scheme such as zk://", `"zk1,zk2:2181/a"`},
+		"zk://zk1:2181/a,zk://zk2:2181/": {"scheme such as zk://", `"zk1:2181,zk2:2181/a"`},
+		"zk://user@zk1/a":                {"scheme such as zk://", form},
+		"://":                            {"scheme", form},
+	} {
+		_, _, err := parseServers(in)
+		if !errors.Is(err, ErrInvalidServers) || !strings.Contains(err.Error(), want[0]) || !strings.HasSuffix(err.Error(), want[1]) {
+			t.Errorf("%q: error %v, want one about %s that ends in %s", in, err, want[0], want[1])
+		}
+	}
+}
+
 // An accepted connection string names hosts and ports that can be dialed, and parses to the same result when it is
 // put together again.
 func FuzzConnectionStrings(f *testing.F) {

@@ -140,4 +140,12 @@ var errorBugs = []bug{
 	{"tell the callers of an Ephemeral no reason for its repetitions", []edit{{"session/ephemeral.go",
 		"context.WithCancelCause(withFailures(context.Background(), e.noteFailure))", "context.WithCancelCause(context.Background())"}},
 		[]finder{tested("./session", "^TestCallsOfAnEphemeralSayWhyTheyWait$")}},
+	{"take a chroot behind each server for one chroot", []edit{{"session/address.go",
+		"		if strings.Contains(chroot, \",\") {\n",
+		"		if false {\n"}},
+		[]finder{tested("./session", "^TestConnectionStringsWithSeveralChroots$")}},
+	{"take the scheme of a URL for a server", []edit{{"session/address.go",
+		"strings.Cut(servers, \"://\"); ok {\n",
+		"strings.Cut(servers, \"://\"); ok && before == \"\" {\n"}},
+		[]finder{tested("./session", "^TestConnectionStringsWithSeveralChroots$")}},
 }
