@@ -12,12 +12,41 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"go.uber.org/zap"
 
 	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksynctest"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
+
+// Close writes one line to the log, closed, which has no error, whether or not the server answers. The line disconnected
+// is only about connections that end while the session goes on.
+func TestCloseIsLoggedAsSuch(t *testing.T) {
+	for _, frozen := range []bool{false, true} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			opt, logs := observed()
+			m := connect(t, srv, three, opt)
+			s := current(t, m)
+			srv.Disconnect(s.ID())
+			synctest.Wait()
+			current(t, m)
+			if frozen {
+				srv.Freeze()
+			}
+			m.Close()
+			srv.Thaw()
+			ended, closed := logs.FilterMessage("disconnected").All(), logs.FilterMessage("closed").All()
+			if len(ended) != 1 || ended[0].ContextMap()["error"] == nil || len(closed) != 1 {
+				t.Fatalf("frozen %v: %d lines disconnected and %d lines closed, want one each", frozen, len(ended), len(closed))
+			}
+			fields := closed[0].ContextMap()
+			if fields["error"] != nil || fields["server"] == nil || fields["session"] == nil || closed[0].Level != zap.InfoLevel {
+				t.Errorf("frozen %v: the line closed has level %v and the fields %v", frozen, closed[0].Level, fields)
+			}
+		})
+	}
+}
 
 // Close closes the session on the server, ends holds with ErrClosed, and may be called again, and every later call
 // fails with ErrClosed.

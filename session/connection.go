@@ -293,6 +293,6 @@ func (w *connection) Ended(why error) {
 	s := w.s
 	w.link.broken(w.Server, why)
 	if s.gate.detach(w.Conn, func() { s.setState(Suspended) }) {
-		s.m.lines.log(s.m.cfg.log, zap.InfoLevel, "disconnected", zap.String("server", w.Server), sessionField(s.id), zap.Error(why))
+		w.link.logEnd(w.Server, why)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -24,6 +25,7 @@ type link struct {
 	ctx     context.Context // ends when no further connection may be made
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup // for run
+	ordered atomic.Bool    // Close has reached the connection: its end is no fault
 
 	attempts attempts
 
@@ -155,6 +157,17 @@ func (l *link) broken(server string, why error) {
 	}
 }
 
+// logEnd logs the end of a connection that was in use.
+func (l *link) logEnd(server string, why error) {
+	message, fields := "disconnected", []zap.Field{zap.String("server", server), sessionField(l.s.id)}
+	if l.ordered.Load() {
+		message = "closed" // why is no fault: the server hangs up behind its answer, or stop has ended the connection
+	} else {
+		fields = append(fields, zap.Error(why))
+	}
+	l.s.m.lines.log(l.s.m.cfg.log, zap.InfoLevel, message, fields...)
+}
+
 // stop makes the link refuse to connect, and ends its connection.
 func (l *link) stop() {
 	// Before the look at conn: a dial that ends later finds ctx ended.
@@ -171,6 +184,7 @@ func (l *link) stop() {
 // use, for half of closePatience, and reports whether the server has answered that the session
 // is closed.
 func (l *link) shutdown() (closed bool) {
+	l.ordered.Store(true)
 	l.cancel() // the server ends the connection behind its answer, and no other connection must follow
 	var c *wire.Call
 	if w := l.s.gate.current(); w != nil {

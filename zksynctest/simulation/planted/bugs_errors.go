@@ -148,4 +148,8 @@ var errorBugs = []bug{
 		"strings.Cut(servers, \"://\"); ok {\n",
 		"strings.Cut(servers, \"://\"); ok && before == \"\" {\n"}},
 		[]finder{tested("./session", "^TestConnectionStringsWithSeveralChroots$")}},
+	{"log the end by Close as a fault", []edit{{"session/link.go",
+		"	if l.ordered.Load() {\n",
+		"	if l.ordered.Load() && false {\n"}},
+		[]finder{tested("./session", "^TestCloseIsLoggedAsSuch$")}},
 }
