@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -144,4 +145,24 @@ func TestAnInternalErrorAtCredentialsIsNoRefusal(t *testing.T) {
 			m.Close()
 		}, zksynctest.WithConfig(zkserver.Config{SASLUsers: saslUsers}))
 	}
+}
+
+// The error of a denied user of the scheme digest says that a wrong password is another identity, and the error of a
+// client without such a user does not.
+func TestADeniedUserLearnsOfThePassword(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		owner := current(t, connect(t, srv, three, session.WithAuth("digest", []byte("app:secret"))))
+		create(t, owner, "/a", 0)
+		for auth, want := range map[string]bool{"app:guess": true, "": false} {
+			var opts []session.Option
+			if auth != "" {
+				opts = append(opts, session.WithAuth("digest", []byte(auth)))
+			}
+			_, _, err := current(t, connect(t, srv, three, opts...)).Get(t.Context(), "/a")
+			mustBe(t, err, zk.ErrNoAuth)
+			if got := strings.HasSuffix(err.Error(), "(with another password digest:app is another identity)"); got != want || strings.Contains(err.Error(), "guess") {
+				t.Errorf("credentials %q: error %v; it tells of the password: %v, want %v", auth, err, got, want)
+			}
+		}
+	})
 }

@@ -104,8 +104,15 @@ type deniedError struct {
 }
 
 func (e *deniedError) Error() string {
-	return fmt.Sprintf("permission denied: the ACL of the znode %s on the servers (getAcl %s) does not give %s to this client, which is %s",
-		e.path, e.path, e.permission, strings.Join(e.identities, " and "))
+	hint := ""
+	for _, id := range e.identities {
+		// An ACL has the hash of user and password, and the server accepts any password.
+		if strings.HasPrefix(id, "digest:") {
+			hint = fmt.Sprintf(" (with another password %s is another identity)", id)
+		}
+	}
+	return fmt.Sprintf("permission denied: the ACL of the znode %s on the servers (getAcl %s) does not give %s to this client, which is %s%s",
+		e.path, e.path, e.permission, strings.Join(e.identities, " and "), hint)
 }
 
 func (e *deniedError) Unwrap() error { return zk.ErrNoAuth }

@@ -103,7 +103,7 @@ var troubles = []trouble{
 		k.begin()
 		return zksync.NewMutex(m, "/locks/orders").Lock(k.ctx)
 	}},
-	{"a wrong digest password", "digest:app", "correct the password: the server accepts any, as another identity", func(k *kit) error {
+	{"a wrong digest password", "with another password digest:app is another identity", "correct the password: the server accepts any, as another identity", func(k *kit) error {
 		srv := k.server(zkserver.Config{})
 		owner := k.session(k.manager(srv.Addr(), session.WithAuth("digest", []byte("app:secret"))))
 		if _, err := owner.Create(k.Context(), "/config", nil, 0); err != nil {

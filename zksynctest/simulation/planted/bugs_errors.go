@@ -152,4 +152,8 @@ var errorBugs = []bug{
 		"	if l.ordered.Load() {\n",
 		"	if l.ordered.Load() && false {\n"}},
 		[]finder{tested("./session", "^TestCloseIsLoggedAsSuch$")}},
+	{"do not say that a wrong password is another identity", []edit{{"session/call.go",
+		"strings.HasPrefix(id, \"digest:\")",
+		"strings.HasPrefix(id, \"sasl:\")"}},
+		[]finder{tested("./session", "^TestADeniedUserLearnsOfThePassword$")}},
 }
