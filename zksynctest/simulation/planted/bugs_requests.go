@@ -82,4 +82,12 @@ var requestBugs = []bug{
 		"		k.v.refusal = errorOfCode(code)\n",
 		""}},
 		[]finder{tested("./session", "^TestGrantStatesTheRefusal$")}},
+	{"delete a marker whose creation was refused", []edit{{"zksync/internal/queue/commit/marker.go",
+		"			k.path = \"\" // there",
+		"			// there"}},
+		[]finder{tested("./zksync/internal/queue/commit", "^TestCloseDeletesNoRefusedMarker$")}},
+	{"leave a marker that was created before a refusal", []edit{{"zksync/internal/queue/commit/marker.go",
+		"		if !k.unsure {\n",
+		"		if true {\n"}},
+		[]finder{tested("./zksync/internal/queue/commit", "^TestCloseDeletesNoRefusedMarker$")}},
 }

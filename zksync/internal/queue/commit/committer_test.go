@@ -262,6 +262,34 @@ func TestRefusalIsFinal(t *testing.T) {
 	})
 }
 
+// Close deletes no marker whose creation was refused for good, and deletes a marker whose creation was refused after an
+// attempt with an unknown outcome.
+func TestCloseDeletesNoRefusedMarker(t *testing.T) {
+	for _, unsure := range []bool{false, true} {
+		committing(t, func(t *testing.T, srv *zksynctest.Server, c *Committer, s *session.Session) {
+			before, _ := srv.Children("/c/markers") // the marker of c
+			c = New(c.m, "/c/markers", new(atomic.Bool))
+			if unsure {
+				srv.Inject(zksynctest.Fault{Op: zkserver.OpCreate, Path: "/c/markers/*", At: zksynctest.AfterCommit, Do: zksynctest.Disconnect})
+			}
+			srv.Inject(zksynctest.Fault{Op: zkserver.OpCreate, Path: "/c/markers/*", Nth: 1, Times: -1, Do: zkserver.Error(-102)})
+			if err := c.do(t.Context(), creates("/a")); !errors.Is(err, zk.ErrNoAuth) {
+				t.Errorf("unsure %v: error %v, want ErrNoAuth", unsure, err)
+			}
+			deletes := 0
+			c.Close(t.Context(), ErrStale)
+			for _, op := range srv.Ops() {
+				if op.Code == zkserver.OpDelete {
+					deletes++
+				}
+			}
+			if left, _ := srv.Children("/c/markers"); !slices.Equal(left, before) || (deletes != 0) != unsure {
+				t.Errorf("unsure %v: %d requests to delete, markers %q, want %q", unsure, deletes, left, before)
+			}
+		})
+	}
+}
+
 // A batch of transactions is bounded by the size of a request and by a number of transactions, and one that fits into
 // no request is ErrTooLarge.
 func TestBatchesAreBounded(t *testing.T) {

@@ -39,6 +39,7 @@ type marker struct {
 
 	path    string // empty before the first request
 	made    bool
+	unsure  bool // an attempt to create path has an unknown outcome
 	version int32
 	retired []string // the earlier markers, which remove deletes
 }
@@ -73,7 +74,15 @@ func (k *marker) ensure(ctx context.Context, s *session.Session) error {
 		}
 	}
 	// A marker that exists is ours: its name has our GUID, and an answer was lost.
-	if err != nil && session.ClassOf(err) != session.ClassNodeExists {
+	switch class := session.ClassOf(err); class {
+	case session.ClassOK, session.ClassNodeExists:
+	case session.ClassNoAuth, session.ClassFinal, session.ClassTooLarge:
+		if !k.unsure {
+			k.path = "" // there is no marker, so remove has nothing to delete
+		}
+		return err
+	default:
+		k.unsure = true
 		return err
 	}
 	k.made, k.version = true, 0
@@ -90,7 +99,7 @@ func (k *marker) retire() {
 	if k.path != "" {
 		k.retired = append(k.retired, k.path)
 	}
-	k.path, k.made = "", false
+	k.path, k.made, k.unsure = "", false, false
 }
 
 // errMarkerMoved says that another client has written to a marker.
