@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/go-zksync/toolkit/session"
 )
@@ -15,7 +16,8 @@ type Decoded[T any] struct {
 	Value T
 	// State is the state of the znode, undecoded.
 	State State
-	// Err is the decoder's error, if it could not decode State.Data.
+	// Err wraps the decoder's error, if it could not decode State.Data, and names the path
+	// and the version of the data.
 	Err error
 }
 
@@ -35,8 +37,14 @@ type Decoded[T any] struct {
 //		}
 //	}
 //
-// decode runs in a goroutine of the stream, and must not change the data.
+// decode runs in a goroutine of the stream, and must not change the data. A nil decode
+// ends the stream before it begins, with session.ErrInvalidOption.
 func Value[T any](ctx context.Context, m *session.Manager, path string, decode func(data []byte) (T, error)) *Stream[Decoded[T]] {
+	if decode == nil {
+		st := emptyStream[Decoded[T]]("value", path)
+		st.end(ctx, fmt.Errorf("%w: the function that decodes is nil", session.ErrInvalidOption))
+		return st
+	}
 	return NewStream(ctx, "value", path, func(ctx context.Context, report func(Decoded[T], any)) error {
 		var good T
 		var from stamp // the state that was decoded to good
@@ -49,8 +57,10 @@ func Value[T any](ctx context.Context, m *session.Manager, path string, decode f
 			if state.Exists {
 				var decoded T
 				// A separate variable: a decoder may return half a value with its error.
-				if decoded, value.Err = decode(state.Data); value.Err == nil {
+				if decoded, err = decode(state.Data); err == nil {
 					good, from = decoded, state.stamp()
+				} else {
+					value.Err = fmt.Errorf("watch value %s: decode version %d: %w", path, state.Stat.Version, err)
 				}
 			}
 			value.Value = good
@@ -62,7 +72,9 @@ func Value[T any](ctx context.Context, m *session.Manager, path string, decode f
 	})
 }
 
-// JSON decodes a value with encoding/json. Use it as watch.JSON[Config].
+// JSON decodes a value with encoding/json. Use it as watch.JSON[Config]. Each value begins
+// as the zero T: a field that is absent from the data is zero, and does not keep its former
+// value. Unknown fields are ignored, and a znode without data is an error.
 func JSON[T any](data []byte) (T, error) {
 	var v T
 	err := json.Unmarshal(data, &v)

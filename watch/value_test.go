@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/go-zksync/toolkit/internal/bounds"
+	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/watch"
 	"github.com/go-zksync/toolkit/zksynctest"
 )
@@ -46,6 +47,41 @@ func TestValueDecodes(t *testing.T) {
 		expect(true, "", false)
 		if st.Err() != nil {
 			t.Error(st.Err())
+		}
+	})
+}
+
+// The error of a value that cannot be decoded names the path and the version, and wraps the decoder's error. A field that
+// is absent from the data is zero, and does not keep its former value.
+func TestValueNamesWhatItCannotDecode(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
+		type pair struct{ A, B int }
+		srv := zksynctest.Start(t)
+		must(t, srv.Create("/c", []byte(`{"A":1,"B":2}`)))
+		st := watch.Value(t.Context(), srv.Connect(t), "/c", watch.JSON[pair])
+		next(t, st)
+		must(t, srv.Set("/c", []byte(`{"A":`)))
+		var syntax *json.SyntaxError
+		err := next(t, st).Err
+		if want := "watch value /c: decode version 1: unexpected end of JSON input"; err == nil || err.Error() != want || !errors.As(err, &syntax) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+		must(t, srv.Set("/c", []byte(`{"A":3,"C":4}`)))
+		if got := next(t, st); got.Err != nil || got.Value != (pair{A: 3}) {
+			t.Errorf("value %+v, error %v; want 3 and the zero", got.Value, got.Err)
+		}
+	})
+}
+
+// Value without a function that decodes ends at once with ErrInvalidOption.
+func TestValueWithoutADecoder(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		must(t, srv.Create("/c", nil))
+		st := watch.Value[int](t.Context(), srv.Connect(t), "/c", nil)
+		var end *watch.EndError
+		if err := st.Err(); !errors.Is(err, session.ErrInvalidOption) || !errors.As(err, &end) || end.Reason != watch.Refused {
+			t.Errorf("error %v, want a refusal that is ErrInvalidOption", err)
 		}
 	})
 }

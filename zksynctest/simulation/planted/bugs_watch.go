@@ -146,4 +146,12 @@ var watchBugs = []bug{
 	{"watch: ask again at once although answers contradict each other", []edit{{"watch/side.go",
 		"		sd.read.Delay(sd.misses)", "		sd.read.Delay(0)"}},
 		[]finder{tested("./watch", "^TestAnswersThatContradictEachOther$")}},
+	{"watch: report the bare error of a decoder", []edit{{"watch/value.go",
+		"fmt.Errorf(\"watch value %s: decode version %d: %w\", path, state.Stat.Version, err)",
+		"err"}},
+		[]finder{tested("./watch", "^TestValueNamesWhatItCannotDecode$")}},
+	{"watch: call a nil function to decode", []edit{{"watch/value.go",
+		"	if decode == nil {\n",
+		"	if decode == nil && ctx.Err() != nil {\n"}},
+		[]finder{tested("./watch", "^TestValueWithoutADecoder$")}},
 }
