@@ -141,9 +141,11 @@ func (k *registrar) write(id string) []byte {
 type census struct {
 	owner map[string]int64 // session that owns the id's znode, unless the session has ended
 	czxid map[string]int64 // of the id's newest znode, even if it is gone
-	names []string         // names of the znodes
-	joins map[string]int
-	live  map[string]int
+	// whether this znode may never have existed
+	unclear map[string]bool
+	names   []string // names of the znodes
+	joins   map[string]int
+	live    map[string]int
 }
 
 // sameMember reports whether the id has one znode, of a live session, at both times.
@@ -162,7 +164,7 @@ func (k *registrar) census() census {
 		}
 	}
 	// A member that joins between two of these reads is in the later one.
-	s.czxid = k.created()
+	s.czxid, s.unclear = k.created()
 	s.names, _ = k.w.srv.Children(groupPath)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -172,18 +174,20 @@ func (k *registrar) census() census {
 	return s
 }
 
-// created returns the czxid of the newest znode of each id.
-func (k *registrar) created() map[string]int64 {
-	newest := map[string]int64{}
+// created returns the czxid of the newest znode of each id. It is unclear if the request was answered with an
+// internal error afterwards: perhaps it had been refused.
+func (k *registrar) created() (newest map[string]int64, unclear map[string]bool) {
+	newest, unclear = map[string]int64{}, map[string]bool{}
 	for _, op := range k.w.srv.Ops() {
-		if op.Code != zkserver.OpCreate && op.Code != zkserver.OpCreate2 || op.Err != 0 || op.Zxid == 0 {
+		failed := op.Err == int32(zkserver.ErrSystem) && strings.Contains(op.Fault, "AfterCommit")
+		if op.Code != zkserver.OpCreate && op.Code != zkserver.OpCreate2 || op.Err != 0 && !failed || op.Zxid == 0 {
 			continue // Zxid is 0 as long as the request is under way
 		}
-		if id, ok := strings.CutPrefix(op.Path, groupPath+"/"); ok {
-			newest[id] = max(newest[id], op.Zxid)
+		if id, ok := strings.CutPrefix(op.Path, groupPath+"/"); ok && op.Zxid > newest[id] {
+			newest[id], unclear[id] = op.Zxid, failed
 		}
 	}
-	return newest
+	return newest, unclear
 }
 
 // members lists the members, and compares the list with the servers before and after.
@@ -213,7 +217,7 @@ func (k *registrar) members(ctx context.Context, c *simClient) error {
 			return fmt.Errorf("the list has %s, who was not there all the time", id)
 		case i >= 0 && same && list[i].Session != before.owner[id]:
 			return fmt.Errorf("the list has %s by session %#x, and the servers by %#x", id, list[i].Session, before.owner[id])
-		case i >= 0 && same && list[i].Token != before.czxid[id]:
+		case i >= 0 && same && list[i].Token != before.czxid[id] && !before.unclear[id]:
 			return fmt.Errorf("the list has %s with token %#x, and the servers with %#x", id, list[i].Token, before.czxid[id])
 		}
 	}
