@@ -43,6 +43,14 @@
 //     missed a change.
 //   - [Manager.Close] leaves no goroutine behind.
 //
+// # Probes
+//
+// A readiness probe may ask whether [Manager.State] is [Connected]. After a network has
+// failed without a sign, the Manager stays Connected for less than half of the session timeout.
+// Connect returns with the first session, so a process is not ready before that. A liveness
+// probe should not ask: an outage of the servers ends by itself, and a restart does not
+// help.
+//
 // # Non-guarantees
 //
 // A process that was stopped between its check of a context and the action that follows

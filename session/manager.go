@@ -36,7 +36,8 @@ type Manager struct {
 // ctx bounds only this call: the Manager lives until Close.
 //
 // While no server can be used, Connect logs the reason after three seconds, and again at
-// intervals that grow to five minutes. The Manager does the same later. Connect logs at
+// intervals that grow to five minutes, if WithSlog or WithLogger has set a logger. The
+// Manager does the same later. Connect logs at
 // once a mistake that waiting does not remove.
 func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, error) {
 	addresses, root, err := parseServers(servers)

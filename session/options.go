@@ -178,7 +178,8 @@ func WithDialer(dial func(ctx context.Context, network, address string) (net.Con
 }
 
 // WithLogger sets the logger for connections, sessions and clean-up. By default nothing
-// is logged.
+// is logged. The goroutines that keep the session alive call the logger, so it must not
+// block: a destination that blocks for a part of the session timeout may cost the session.
 func WithLogger(log *zap.Logger) Option {
 	return option(log != nil, "WithLogger", "the logger is nil, want zap.NewNop() for silence", func(c *config) { c.log = log })
 }

@@ -16,7 +16,7 @@
 //
 // A constructor takes a *session.Manager and a path and does no I/O: the first call
 // reports a nil Manager, an invalid path or an invalid option. A value may be shared by
-// goroutines, and used again after any error.
+// goroutines, and used again after any error. Zero values cannot be used.
 //
 // # The life of a hold
 //

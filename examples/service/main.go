@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"log"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -18,7 +19,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	m, err := session.Connect(ctx, *servers)
+	m, err := session.Connect(ctx, *servers, session.WithSlog(slog.Default()))
 	if err != nil {
 		log.Fatal(err)
 	}
