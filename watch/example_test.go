@@ -143,7 +143,7 @@ func ExampleValue() {
 	}
 	// Output:
 	// "blue", error: <nil>
-	// "blue", error: unexpected end of JSON input
+	// "blue", error: watch value /config: decode version 1: unexpected end of JSON input
 	// "green", error: <nil>
 }
 

@@ -46,7 +46,7 @@ func TestADay(t *testing.T) {
 				"none: going by the defaults",
 				`color "blue" (version 0)`,
 				`color "green" (version 1)`,
-				`staying with color "green": version 2 is broken: unexpected end of JSON input`,
+				`staying with color "green": watch value /demo/config: decode version 2: unexpected end of JSON input`,
 				`color "red" (version 3)`,
 				"none: going by the defaults",
 			}

@@ -28,7 +28,7 @@ func followConfig(ctx context.Context, m *session.Manager, path string, out *pri
 		case !config.State.Exists:
 			out.print("config", "none: going by the defaults")
 		case config.Err != nil:
-			out.print("config", "staying with color %q: version %d is broken: %v", config.Value.Color, config.State.Stat.Version, config.Err)
+			out.print("config", "staying with color %q: %v", config.Value.Color, config.Err)
 		default:
 			out.print("config", "color %q (version %d)", config.Value.Color, config.State.Stat.Version)
 		}
