@@ -83,9 +83,14 @@ func ExampleWaitEnded() {
 	if err := first.Lock(ctx); err != nil {
 		log.Fatal(err)
 	}
-	short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
-	defer cancel()
-	second.Lock(short)
+	waiting, giveUp := context.WithCancel(ctx)
+	go func() {
+		for len(m.Stats().Waits) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		giveUp()
+	}()
+	second.Lock(waiting)
 	w := <-ended
 	fmt.Println(w.Op, w.Path, w.Duration > 0, w.Cancelled)
 	// Output: lock /locks/a true true
