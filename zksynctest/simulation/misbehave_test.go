@@ -175,11 +175,10 @@ func (w *world) limitDirectories(length time.Duration) {
 
 // unlimit deletes a quota, as soon as there is a leader.
 func (w *world) unlimit(limits string) {
-	for range 200 {
+	for begin := time.Now(); time.Since(begin) < 2*w.plan.calm(); time.Sleep(w.plan.tick / 4) {
 		if w.srv.Delete(limits) == nil {
 			return
 		}
-		time.Sleep(w.plan.tick / 4)
 	}
 	w.fail("the quota %s cannot be deleted", limits)
 }
