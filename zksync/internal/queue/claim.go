@@ -31,10 +31,11 @@ func (l *ledger) claim(pick func(st *orderState) selection, readBehind func([]me
 	c.readBehind = readBehind
 	// In the claim's own transaction: a consumer whose claim is refused keeps its position, and
 	// the next one wakes only when the claim has happened.
+	onTime := func() bool { return true }
 	if path := line.path; path != "" {
 		c.ops = []any{&zk.DeleteRequest{Path: path, Version: -1}}
 		// A consumer whose claim gets no answer must not hold up the line.
-		defer time.AfterFunc(maxClaimTime, func() { v.s.Discard(path) }).Stop()
+		onTime = time.AfterFunc(maxClaimTime, func() { v.s.Discard(path) }).Stop
 	}
 	c.pick = func(st *orderState) selection {
 		sel := pick(st)
@@ -44,7 +45,11 @@ func (l *ledger) claim(pick func(st *orderState) selection, readBehind func([]me
 		}
 		return sel
 	}
-	if err = l.do(c); err != nil {
+	err = l.do(c)
+	if !onTime() && err != nil {
+		line.left()
+	}
+	if err != nil {
 		if n := len(c.add); n > 0 {
 			// If another consumer has claimed these messages, the next state of the order znode
 			// says so, and they are not picked again.

@@ -45,9 +45,6 @@ func (c *Consumer) Close(ctx context.Context) {
 func (c *Consumer) endClaims(v *view) {
 	// Messages that were received and not settled have kept the lease until now.
 	defer v.claims.end()
-	if v.newLedger != "" {
-		v.s.Discard(v.newLedger)
-	}
 	l := c.ledger
 	if l == nil || l.v != v || v.s.Err() != nil || l.usable.Err() == nil && l.close(c.cleanupCtx) == nil {
 		return

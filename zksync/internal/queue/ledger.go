@@ -191,10 +191,17 @@ func (l *ledger) send(tx *ledgerTx, conn uint64) ([]zk.MultiResponse, error) {
 // until an answer arrives, also after internal errors of servers: without one, the claims would be lost.
 func (l *ledger) read() (data []byte, stat *zk.Stat, err error) {
 	err = znode.ReadPatiently(l.life, l.v.s, "settle", l.v.cfg.Path, func() (err error) {
-		if err = l.v.s.SyncQuorum(l.life, l.path); err == nil {
-			data, stat, err = l.v.s.Get(l.life, l.path)
+		for round := 0; ; round++ {
+			if err = l.v.s.Pause(l.life, round-1); err != nil {
+				return err
+			}
+			if err = l.v.s.SyncQuorum(l.life, l.path); err == nil {
+				data, stat, err = l.v.s.Get(l.life, l.path)
+			}
+			if !session.ClassOf(err).Again() || l.v.s.Err() != nil {
+				return err
+			}
 		}
-		return err
 	})
 	return data, stat, err
 }

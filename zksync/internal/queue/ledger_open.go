@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 
 	"github.com/go-zookeeper/zk"
 
@@ -9,14 +10,27 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
-// openLedger creates a ledger, beside the order znode at a path. It has the name of the last attempt that has failed:
-// however often a server fails, one ledger without an owner may come into being. Close discards it.
+// openLedger creates a ledger, beside the order znode at a path. It waits until the ledger of an earlier attempt that
+// has failed is gone: however often a server fails, there is one to remove.
 func openLedger(ctx context.Context, v *view, order string) (l *ledger, err error) {
-	if v.newLedger == "" {
-		v.newLedger = znode.Join(v.order.dir, ledgerPrefix+znode.NewGUID())
+	if failed := v.failedLedger; failed != nil {
+		wait := v.s.StartWait("consume", v.cfg.Path, func(context.Context) error {
+			return errors.New("for the removal of a ledger whose creation has failed")
+		})
+		defer wait.Stop()
+		if err := znode.AwaitAll(ctx, failed); err != nil {
+			return nil, err
+		}
+		v.failedLedger = nil
 	}
-	l = &ledger{v: v, life: v.life.cleanupCtx, path: v.newLedger, claims: make(claimSet), line: newIdleLine(v)}
+	l = &ledger{v: v, life: v.life.cleanupCtx, path: znode.Join(v.order.dir, ledgerPrefix+znode.NewGUID()), claims: make(claimSet), line: newIdleLine(v)}
 	l.usable, l.end = context.WithCancelCause(context.Background())
+	defer func(path string) {
+		if err != nil {
+			// The creation may have been sent before ctx ended, and may happen yet.
+			v.failedLedger = v.s.Discard(path)
+		}
+	}(l.path)
 	for round := 0; ; round++ {
 		if err := v.s.Pause(ctx, round-1); err != nil {
 			return nil, err
@@ -28,7 +42,6 @@ func openLedger(ctx context.Context, v *view, order string) (l *ledger, err erro
 		case err == nil, class == session.ClassNodeExists:
 			// The name has a GUID, so that a znode that exists is ours, from an attempt whose
 			// answer was lost.
-			v.newLedger = ""
 			v.order.countOwn()
 			for _, results := range reads.Results(ctx) {
 				if st, err := readState(order, results); err == nil {

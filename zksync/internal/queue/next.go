@@ -39,8 +39,8 @@ func (v *view) next(ctx context.Context, most quota, wait func(context.Context) 
 			armed = true
 			continue
 		}
-		if inLine && v.partitions.skips() {
-			// It may have begun to skip a message since it joined the line, which it leaves now.
+		if v.partitions.skips() {
+			// The consumer may have begun to skip a message since it joined the line, which it leaves now.
 			if err := wait(ctx); err != nil {
 				return sel, err
 			}

@@ -176,8 +176,9 @@ func (t *take) remove(ctx context.Context, r messageRef, st *orderState) ([]byte
 		gone, err = t.outcome(path, stat.Czxid, err)
 	}
 	if unclear && gone && t.removing.Err() != nil {
+		delivered := t.c.removing.has(r.message, stat.Czxid) // before follow, which may end it
 		t.follow(r, stat.Czxid, e)
-		if t.c.removing.has(r.message, stat.Czxid) {
+		if delivered {
 			return nil, false, t.cancelled(err) // see below
 		}
 		return data, true, err

@@ -9,10 +9,9 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// startWait starts the wait at its first call. A Take that waits for a message watches the queue itself, and must
-// not hold up the line.
+// startWait starts the wait at its first call.
 func (t *take) startWait(context.Context) error {
-	t.line.leave()
+	t.line.leaveToSkip()
 	if t.wait == nil {
 		t.wait = t.c.cfg.Manager.StartIdleWait("take", t.c.cfg.Path, func(context.Context) error { return t.c.reason() })
 	}

@@ -26,7 +26,8 @@ type view struct {
 	claims     claimCount
 	unsettled  sync.Map     // the deliveries that were received, and that no call settles
 	inLine     atomic.Int32 // the number of contenders of this consumer in the line
-	newLedger  string       // the path of a ledger that may exist without an owner; guarded by Consumer.opening
+
+	failedLedger <-chan struct{} // closed when no ledger of a failed attempt exists; nil if there was none; guarded by Consumer.opening
 }
 
 func newView(cfg *Config, life *lifetime, skips *skipCount, s *session.Session) *view {
