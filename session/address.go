@@ -62,8 +62,8 @@ func corrected(servers string) string {
 	var list []string
 	root := ""
 	for item := range strings.SplitSeq(servers, ",") {
-		if _, address, ok := strings.Cut(item, "://"); ok {
-			item = address
+		if i := strings.LastIndex(item, "://"); i >= 0 {
+			item = item[i+len("://"):]
 		}
 		host, path, ok := strings.Cut(strings.TrimSpace(item), "/")
 		list = append(list, host)

@@ -101,8 +101,8 @@ func (e *Election) resign(g *line.Grant) error {
 // Leadership is never given up before work has returned, unless WithStopTimeout
 // bounds that. If work calls runtime.Goexit, Run resigns and its goroutine ends. Run ends
 // no leadership but its own. Otherwise it fails like Campaign, and with ErrInvalidOption if
-// work is nil. Manager.Close waits for work while the session is proven alive. A work that has
-// not returned three seconds after its context has ended is logged.
+// work is nil. Manager.Close waits for work while the session is proven alive. A work that
+// goes on for seconds after its context has ended is logged.
 func (e *Election) Run(ctx context.Context, work func(ctx context.Context) error) error {
 	if work == nil {
 		return e.opError("run", errNoWork)

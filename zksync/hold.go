@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"time"
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync/internal/line"
@@ -90,26 +90,29 @@ func (p *primitive) under(op string, held context.Context, s *session.Session, f
 	return fn(held)
 }
 
-// awaitReturn starts a Wait when the context of a hold has ended, until returned is called: a function that goes on
-// without its hold may be at work beside the next holder.
+// returnTime is the time in which a function ends its work after the end of its context.
+const returnTime = 3 * time.Second
+
+// awaitReturn starts a Wait a while after the context of a hold has ended, until returned is called: a function that
+// goes on without its hold may be at work beside the next holder.
 func (p *primitive) awaitReturn(op string, held context.Context) (returned func()) {
-	var mu sync.Mutex
-	var wait *session.Wait
-	over := false
+	over := make(chan struct{})
 	stop := context.AfterFunc(held, func() {
-		mu.Lock()
-		defer mu.Unlock()
-		if why := context.Cause(held); !over && why != ErrReleased {
-			wait = p.m.StartWait(op, p.path, func(context.Context) error {
-				return fmt.Errorf("for its function to return, whose context has ended: %w", why)
-			})
+		late := time.NewTimer(returnTime)
+		defer late.Stop()
+		select {
+		case <-over:
+			return
+		case <-late.C:
 		}
+		wait := p.m.StartWait(op, p.path, func(context.Context) error {
+			return fmt.Errorf("for its function to return, whose context has ended: %w", context.Cause(held))
+		})
+		<-over
+		wait.Stop()
 	})
 	return func() {
 		stop()
-		mu.Lock()
-		defer mu.Unlock()
-		over = true
-		wait.Stop()
+		close(over)
 	}
 }

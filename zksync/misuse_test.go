@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -97,6 +98,24 @@ func TestWorkThatDoesNotReturnIsLogged(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Work that returns soon after the end of its context is no wait.
+func TestWorkThatReturnsSoonIsNoWait(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		var waits atomic.Int32
+		m := srv.Connect(t, session.WithObserver(session.Observer{WaitEnded: func(session.WaitEnded) { waits.Add(1) }}))
+		ctx, cancel := context.WithCancel(t.Context())
+		_ = zksync.NewMutex(m, "/mu").Do(ctx, func(context.Context) error {
+			cancel()
+			time.Sleep(time.Second)
+			return nil
+		})
+		time.Sleep(time.Minute)
+		if n := waits.Load(); n > 0 {
+			t.Errorf("%d waits were reported", n)
+		}
+	})
 }
 
 // A Lock by a value whose hold was lost and not unlocked says so, and waits for Unlock.

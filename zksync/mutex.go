@@ -129,8 +129,8 @@ func (m *exclusive) Unlock() error {
 // ErrLost if the lock was lost before fn returned, and with ErrNotHeld if the lock
 // was unlocked or downgraded before: Do never unlocks a lock that was acquired later.
 // Otherwise Do fails like Lock, without having called fn, and with ErrInvalidOption if fn
-// is nil. Manager.Close waits for fn while the session is proven alive. An fn that has not
-// returned three seconds after its context has ended is logged.
+// is nil. Manager.Close waits for fn while the session is proven alive. An fn that
+// goes on for seconds after its context has ended is logged.
 func (m *exclusive) Do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
 	if fn == nil {
 		return m.opError("lock", errNoWork)

@@ -117,6 +117,23 @@ func TestClaimWithoutAnAnswerLeavesTheLine(t *testing.T) {
 		if failed.Count() == 0 {
 			t.Error("no request has failed")
 		}
+		failed.Remove()
+		time.Sleep(time.Minute)
+		put(t, producer, "y")
+		select {
+		case <-second.Chan():
+		case _, ok := <-first.Chan():
+			if !ok {
+				t.Errorf("the first consumer has ended: %v", first.Err())
+			}
+		case <-time.After(time.Minute):
+			t.Errorf("no message after the errors; in line are %v", inLine(srv, idlePath))
+		}
+		select {
+		case _, ok := <-first.Chan():
+			t.Errorf("open %v: %v", ok, first.Err())
+		default:
+		}
 	})
 }
 

@@ -38,10 +38,12 @@ func signalGroup(command *os.Process, sig syscall.Signal) error {
 	// The call succeeds if any process of the group could be sent the signal, and some
 	// systems refuse a signal to a group that has ended.
 	switch own := command.Signal(syscall.Signal(0)); {
-	case errors.Is(own, os.ErrProcessDone) || errors.Is(err, syscall.ESRCH):
+	case errors.Is(own, os.ErrProcessDone):
 		return nil
 	case own != nil:
 		return own
+	case errors.Is(err, syscall.ESRCH):
+		return command.Signal(sig) // it has left its group
 	}
 	return err
 }
@@ -89,7 +91,12 @@ func (c *child) run(ctx, held context.Context) (exit int, lost bool) {
 	// and takeBack, would stop zklock, which kills nothing then. The command has not
 	// inherited this, because it has started.
 	signal.Ignore(syscall.SIGTTOU)
-	defer signal.Reset(syscall.SIGTTOU)
+	defer func() {
+		// Reset does not end Ignore, and the next command would inherit it.
+		c := make(chan os.Signal, 1)
+		signal.Notify(c, syscall.SIGTTOU)
+		signal.Stop(c)
+	}()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -31,11 +31,11 @@ func (l *ledger) claim(pick func(st *orderState) selection, readBehind func([]me
 	c.readBehind = readBehind
 	// In the claim's own transaction: a consumer whose claim is refused keeps its position, and
 	// the next one wakes only when the claim has happened.
-	onTime := func() bool { return true }
-	if path := line.path; path != "" {
-		c.ops = []any{&zk.DeleteRequest{Path: path, Version: -1}}
+	onTime, contender := func() bool { return true }, line.path
+	if contender != "" {
+		c.ops = []any{&zk.DeleteRequest{Path: contender, Version: -1}}
 		// A consumer whose claim gets no answer must not hold up the line.
-		onTime = time.AfterFunc(maxClaimTime, func() { v.s.Discard(path) }).Stop
+		onTime = time.AfterFunc(maxClaimTime, func() { v.s.Discard(contender) }).Stop
 	}
 	c.pick = func(st *orderState) selection {
 		sel := pick(st)
@@ -56,8 +56,8 @@ func (l *ledger) claim(pick func(st *orderState) selection, readBehind func([]me
 			v.partitions.requeueAll(c.add)
 			v.claims.release(n)
 		}
-		if session.ClassOf(err) == session.ClassNoNode && line.path != "" {
-			line.left() // an operator has deleted the contender
+		if session.ClassOf(err) == session.ClassNoNode && contender != "" {
+			line.left() // the contender is gone, and the messages may wait
 			err = errConflict
 		}
 		return claim{}, err
