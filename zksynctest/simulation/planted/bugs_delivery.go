@@ -35,7 +35,7 @@ var deliveryBugs = []bug{
 		"		t.follow(r, stat.Czxid, e)\n		delivered := t.c.removing.has(r.message, stat.Czxid)\n"}},
 		[]finder{tested("./zksync/internal/queue", "^TestTakeAbandonedDuringClose$")}},
 	{"stay in line while a claim gets no answer", []edit{{"zksync/internal/queue/claim.go",
-		"onTime = time.AfterFunc(maxClaimTime, func() { v.s.Discard(path) }).Stop\n", "_ = maxClaimTime\n"}},
+		"onTime = time.AfterFunc(maxClaimTime, func() { v.s.Discard(contender) }).Stop\n", "_ = maxClaimTime\n"}},
 		[]finder{tested("./zksync", "^TestClaimWithoutAnAnswerLeavesTheLine$")}},
 	{"join the line again while a contender may exist", []edit{{"zksync/internal/queue/idle.go",
 		"		if path, err = l.find(ctx, dir, id); err == nil && path == \"\" {\n			err, unclear = unclear, nil\n		}\n		return err\n	}\n",
