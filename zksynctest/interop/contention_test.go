@@ -43,7 +43,7 @@ var pairs = map[string][2]side{
 	"recipe":               {ours, recipe},
 }
 
-// acquisitions is small in a run of all tests of the module; .ci/run uses 2,000.
+// acquisitions is small in a run of all tests of the module; .ci/run uses 1,000.
 var acquisitions = flag.Int("acquisitions", bounds.Size(100, 200), "how often each side of TestContention gets the lock")
 
 // deadSession is the time until a crash is noticed. A client that gets no processor time for half

@@ -34,7 +34,7 @@ func TestReadOverAnEarlierConnectionIsOld(t *testing.T) {
 // A Take gets its share beside a Chan as far from the servers, also of a queue that is empty between two messages.
 func TestTakeBesideAChan(t *testing.T) {
 	inBubble(t, func(h harness) {
-		const n = 500
+		const n = 200
 		h.put(0, 0)
 		var consumers []*Consumer
 		for range 2 {

@@ -46,10 +46,16 @@ func TestBugsFit(t *testing.T) {
 	}
 }
 
-// The code with each bug compiles.
+// compileStep is the distance between two bugs that TestBugsCompile compiles.
+var compileStep = 1
+
+// The code with each bug compiles. With the race detector, which has nothing to find here, every tenth bug will do.
 func TestBugsCompile(t *testing.T) {
 	packages := listPackages(t)
-	for _, b := range bugs {
+	for i, b := range bugs {
+		if i%compileStep != 0 {
+			continue
+		}
 		t.Run(b.name, func(t *testing.T) {
 			texts, err := b.apply("../../..")
 			if err != nil {
