@@ -11,7 +11,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// The command of the second term of run -elect ignores the same signals as that of the first.
+// The commands of the first and of the second term of run -elect ignore the same signals.
 func TestSignalsOfTheSecondTerm(t *testing.T) {
 	srv := zksynctest.Start(t)
 	dir := t.TempDir()

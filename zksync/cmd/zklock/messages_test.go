@@ -76,7 +76,7 @@ func TestDroppedMessagesAreCounted(t *testing.T) {
 	}
 	close(w.released)
 	m.close()
-	// The first message, the number of those that were dropped, and the messages that were kept.
+	// The first message, the number of dropped messages, and the messages that were kept.
 	if n := 1 + len(w.entered); n != maxMessages+2 {
 		t.Errorf("%d writes, want %d", n, maxMessages+2)
 	}

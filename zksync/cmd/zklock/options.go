@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A duration is the value of an option. Its error names a valid value, as that of package
-// flag does not.
+// A duration is the value of an option. Unlike the error of package flag, its error names a
+// valid value.
 type duration time.Duration
 
 func (d *duration) String() string { return time.Duration(*d).String() }

@@ -10,8 +10,8 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
-// openLedger creates a ledger, beside the order znode at a path. It waits until the ledger of an earlier attempt that
-// has failed is gone: however often a server fails, there is one to remove.
+// openLedger creates a ledger, beside the order znode at a path. It first waits until the ledger of an earlier, failed
+// attempt is gone. So at most one such ledger exists, however often a server fails.
 func openLedger(ctx context.Context, v *view, order string) (l *ledger, err error) {
 	if failed := v.failedLedger; failed != nil {
 		wait := v.s.StartWait("consume", v.cfg.Path, func(context.Context) error {
