@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // firstReport is the time that a call may wait before the reason is logged. Later reports
@@ -29,21 +30,29 @@ type Wait struct {
 	place *list.Element // in waits.all
 
 	mu    sync.Mutex
-	timer *time.Timer // nil if nothing is logged
+	level zapcore.Level // of the lines in the log
+	timer *time.Timer   // nil if nothing is logged
 	pause time.Duration
 	ended bool
 }
 
-// StartWait starts a wait of the operation op on a path, until Stop.
+// StartWait starts a wait of the operation op on a path, until Stop. The lines in the log have the level
+// Warn.
 //
 // reason returns the thing that the call waits for. reason may send requests, bounded by
 // its context. If the context has ended, reason returns the facts that are known. Several
 // goroutines may call reason at the same time, and reason must not call the Wait.
 func (m *shared) StartWait(op, path string, reason func(context.Context) error) *Wait {
+	return m.StartWaitAt(zap.WarnLevel, op, path, reason)
+}
+
+// StartWaitAt is StartWait with the level of the lines in the log, for example zap.InfoLevel for a
+// candidate, which waits for as long as another one leads.
+func (m *shared) StartWaitAt(level zapcore.Level, op, path string, reason func(context.Context) error) *Wait {
 	w := m.StartIdleWait(op, path, reason)
-	if m.cfg.log.Core().Enabled(zap.WarnLevel) {
+	if m.cfg.log.Core().Enabled(level) {
 		w.mu.Lock() // report reads timer
-		w.timer = time.AfterFunc(firstReport, w.report)
+		w.level, w.timer = level, time.AfterFunc(firstReport, w.report)
 		w.mu.Unlock()
 	}
 	return w
@@ -108,14 +117,14 @@ func (w *Wait) report() {
 	ctx, cancel := context.WithTimeout(w.m.ctx, probeTime)
 	defer cancel()
 	w.mu.Lock()
-	ended := w.ended
+	ended, level := w.ended, w.level
 	w.mu.Unlock()
 	if ended {
 		return
 	}
-	if log := waits.limit.allow(w.m.cfg.log, zap.WarnLevel); log != nil {
+	if log := waits.limit.allow(w.m.cfg.log, level); log != nil {
 		err := w.reasonNow(ctx)
-		log.Warn("a call waited", zap.String("operation", w.op), zap.String("path", w.path),
+		log.Log(level, "a call waited", zap.String("operation", w.op), zap.String("path", w.path),
 			zap.Duration("waited", roundTime(time.Since(epoch)-w.began)), zap.String("reason", "waiting "+err.Error()))
 	}
 	w.mu.Lock()

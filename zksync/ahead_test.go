@@ -16,6 +16,7 @@ import (
 	"github.com/go-zksync/toolkit/internal/servers"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
 )
 
 // explained checks that err is the end of a ctx, and that its text says all parts.
@@ -66,7 +67,7 @@ func TestAWaitInLineNamesTheHolder(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		t.Parallel()
 		path := servers.Path(t)
-		core, logs := observer.New(zapcore.WarnLevel)
+		core, logs := observer.New(zapcore.InfoLevel)
 		holder := srv.Connect(t)
 		m := srv.Connect(t, session.WithLogger(zap.New(core)))
 		lead, err := zksync.NewElection(holder, path+"/e", zksync.WithID("node-1")).Campaign(t.Context())
@@ -165,4 +166,30 @@ func TestOtherWaitsSayTheirReason(t *testing.T) {
 		defer rw.Unlock()
 		explainedCall(t, zksync.NewRWMutex(m, path+"/rw").RLock, "behind one other, held by ")
 	})
+}
+
+// A candidate that waits an hour behind a leader logs the reason at the level Info, and no warning, with both layouts.
+// Breaks if Election has a line without Standby, or if raceRun.rest calls StartWait.
+func TestAStandbyCandidateLogsNoWarning(t *testing.T) {
+	for _, layout := range []zksync.Layout{zksync.LayoutCurator, zksync.LayoutEphemeral} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			if _, err := zksync.NewElection(srv.Connect(t), "/e", zksync.WithLayout(layout)).Campaign(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			core, logs := observer.New(zapcore.InfoLevel)
+			standby := zksync.NewElection(srv.Connect(t, session.WithLogger(zap.New(core))), "/e", zksync.WithLayout(layout))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			if _, err := standby.Campaign(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v: %v, want the end of the ctx", layout, err)
+			}
+			waited := logs.FilterMessage("a call waited")
+			if waited.FilterLevelExact(zapcore.InfoLevel).Len() == 0 {
+				t.Errorf("%v: no line says why the candidate waits", layout)
+			}
+			if n := logs.FilterLevelExact(zapcore.WarnLevel).Len(); n > 0 {
+				t.Errorf("%v: %d warnings in an hour, want none", layout, n)
+			}
+		})
+	}
 }

@@ -98,7 +98,7 @@ func (l Layout) contest(m *session.Manager, path string, id []byte) line.Contest
 	case LayoutCurator:
 		name, rule = l.names().Latch, line.LatchRule
 	}
-	return &line.Line{Manager: m, Dir: l.names().Directory(path), Rule: rule, Class: line.Exclusive, Op: "campaign", Name: name, Data: id}
+	return &line.Line{Manager: m, Dir: l.names().Directory(path), Rule: rule, Class: line.Exclusive, Op: "campaign", Name: name, Data: id, Standby: true}
 }
 
 // queue returns the kind of a queue with this layout.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"go.uber.org/zap"
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
@@ -70,7 +71,11 @@ func (c *contender) wait(ctx context.Context) error {
 		}
 		if wait == nil {
 			c.line.newest.Store(c.ahead)
-			wait = c.line.Manager.StartWait(c.line.Op, c.line.Dir.Path, c.ahead.reason)
+			level := zap.WarnLevel
+			if c.line.Standby {
+				level = zap.InfoLevel
+			}
+			wait = c.line.Manager.StartWaitAt(level, c.line.Op, c.line.Dir.Path, c.ahead.reason)
 		}
 		// While the contender is blocked, every change that could grant it, or end its wait,
 		// fires one of these watches.

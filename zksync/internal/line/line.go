@@ -22,6 +22,7 @@ type Line struct {
 	Op      string // the operation in messages about waiting
 	Name    string // of a contender, before its sequence number
 	Data    []byte // of a contender
+	Standby bool   // waits are no sign of a fault, even for days
 
 	newest atomic.Pointer[ahead] // of the contender that began to wait last, while it waits
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"go.uber.org/zap"
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
@@ -131,7 +132,7 @@ func (r *raceRun) rest(ctx context.Context) (vacant bool, err error) {
 		return false, fmt.Errorf("%w: %s is a persistent znode, want none or the ephemeral of a leader: perhaps the election has another layout", session.ErrConflict, r.Path)
 	}
 	r.seen = leads.Stat.Version // see versionAfter
-	wait := r.Manager.StartWait("campaign", r.Path, func(ctx context.Context) error { return r.leader(ctx, owner) })
+	wait := r.Manager.StartWaitAt(zap.InfoLevel, "campaign", r.Path, func(ctx context.Context) error { return r.leader(ctx, owner) })
 	defer wait.Stop()
 	deleted, err := leads.Await(ctx, r.s)
 	switch {
