@@ -2,7 +2,9 @@ package zksync_test
 
 import (
 	"context"
+	"errors"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -134,6 +136,46 @@ func TestClaimWithoutAnAnswerLeavesTheLine(t *testing.T) {
 			t.Errorf("open %v: %v", ok, first.Err())
 		default:
 		}
+	})
+}
+
+// A claim without an answer from which its contender has been removed is tried again when the server answers. The
+// channel stays open, and the message arrives.
+// Breaks if ledger.claim returns the NoNode of a contender that it has discarded.
+func TestClaimBehindItsDiscardedContender(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		all := make(chan []byte)
+		for range 2 { // a lone consumer is not in line
+			q := newQueue(t, srv)
+			go func() {
+				for data := range q.Chan() {
+					all <- data
+				}
+				if err := q.Err(); !errors.Is(err, zksync.ErrQueueClosed) {
+					t.Errorf("the channel is closed: %v", err)
+				}
+			}()
+		}
+		time.Sleep(time.Minute)
+		// Only the first in line deletes a contender with its claim.
+		breakClaims := func(inLine bool) *zksynctest.Injection {
+			return srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Times: -1, Do: zksynctest.Disconnect, Match: func(op zksynctest.Op) bool {
+				contains := func(part string) bool {
+					return slices.ContainsFunc(op.Sub, func(sub zksynctest.SubOp) bool { return strings.Contains(sub.Path, part) })
+				}
+				return contains("/zksync-claims/order-") && contains(idlePath) == inLine
+			}})
+		}
+		first, second := breakClaims(true), breakClaims(false)
+		put(t, newQueue(t, srv), "a")
+		time.Sleep(3 * time.Second)
+		if first.Count() == 0 {
+			t.Error("no claim of the first in line has failed")
+		}
+		first.Remove()
+		time.Sleep(3 * time.Second)
+		second.Remove()
+		want(t, receive(t, all, 1), []string{"a"})
 	})
 }
 
