@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -99,6 +100,24 @@ func TestACommandThatStopsAgainAndAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-h.ended
+	if h.exit != 128+int(syscall.SIGKILL) || !h.lost {
+		t.Errorf("status %d, lost %v: %s", h.exit, h.lost, h.messages)
+	}
+}
+
+// A command that has joined another process group is killed at the loss as well. The line to break is the one with ESRCH
+// in signalGroup.
+func TestACommandThatLeavesItsGroup(t *testing.T) {
+	t.Parallel()
+	h := hold(t, t.Context(), signalGroup, fmt.Sprintf("%s=%s exec %s", asProgram, leavesItsGroup, os.Args[0]))
+	if err := h.mu.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-h.ended:
+	case <-time.After(20 * time.Second):
+		t.Fatalf("the command has not ended 20 s after the loss: %s", h.messages)
+	}
 	if h.exit != 128+int(syscall.SIGKILL) || !h.lost {
 		t.Errorf("status %d, lost %v: %s", h.exit, h.lost, h.messages)
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,8 +23,28 @@ import (
 // asProgram makes the test program the command, so that it can have a terminal.
 const asProgram = "ZKSYNC_TEST_ZKLOCK"
 
+// leavesItsGroup makes the test program a command that joins the process group of zklock.
+const leavesItsGroup = "leave"
+
+func leaveGroup() error {
+	group, err := syscall.Getpgid(os.Getppid())
+	if err != nil {
+		return err
+	}
+	return syscall.Setpgid(0, group)
+}
+
 func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
+	switch os.Getenv(asProgram) {
+	case "":
+	case leavesItsGroup:
+		if err := leaveGroup(); err != nil {
+			panic(err)
+		}
+		fmt.Println("started")
+		time.Sleep(time.Minute) // it gets KILL
+		os.Exit(0)
+	default:
 		main()
 	}
 	servers.AtOnce(8)
