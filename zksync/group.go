@@ -78,6 +78,9 @@ func (g *Group) join(ctx context.Context, path string, data []byte) (*session.Ep
 				return own, nil
 			case st == session.Conflict && !g.cfg.idWait:
 				err := own.Err()
+				if err == nil {
+					continue // the id has become free
+				}
 				own.Discard() // there is nothing of ours to remove
 				return nil, fmt.Errorf("%w: %w", ErrIDTaken, err)
 			case st == session.Absent:
@@ -158,6 +161,11 @@ func (g *Group) list(ctx context.Context, s *session.Session) ([]Member, error) 
 			return nil, false, err
 		}
 		found, err := znode.ReadAll(ctx, s, g.path, names)
+		if err != nil {
+			if names, err = g.memberNames(ctx, s, names); err == nil {
+				found, err = znode.ReadAll(ctx, s, g.path, names)
+			}
+		}
 		for _, z := range found {
 			if isMember(z.Stat) {
 				all = append(all, memberOf(z.Name, z.Data, z.Stat))
@@ -165,6 +173,18 @@ func (g *Group) list(ctx context.Context, s *session.Session) ([]Member, error) 
 		}
 		return all, len(found) == len(names), err
 	})
+}
+
+// memberNames returns the names of the members among the children. It does not read the data, of which another
+// program's znode may have too much. Before ZooKeeper 3.8.4 it needs no permission either.
+func (g *Group) memberNames(ctx context.Context, s *session.Session, names []string) (members []string, err error) {
+	found, err := znode.StatAll(ctx, s, g.path, names)
+	for _, z := range found {
+		if isMember(z.Stat) {
+			members = append(members, z.Name)
+		}
+	}
+	return members, err
 }
 
 // isMember reports whether a child of the directory is a member: another program may

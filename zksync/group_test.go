@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/internal/servers"
 	"github.com/go-zksync/toolkit/session"
@@ -259,5 +261,27 @@ func TestJoinAgainAfterAFailure(t *testing.T) {
 				t.Error("Join of an id that nobody has:", err)
 			}
 		})
+	})
+}
+
+// Members returns all members beside a znode of another program that has too much data, and fails if a member may not be
+// read.
+// Breaks if Group.list returns the first error of its reads.
+func TestMembersBesideALargeZnode(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t, session.WithMaxAnswer(4<<10))
+		g := zksync.NewGroup(m, "/g")
+		_, err := g.Join(t.Context(), "a", nil)
+		must(t, err)
+		must(t, srv.Create("/g/large", make([]byte, 8<<10)))
+		if all, err := g.Members(t.Context()); err != nil || len(all) != 1 || all[0].ID != "a" {
+			t.Errorf("members %v, error %v; want a", all, err)
+		}
+		other := live(t, srv.Connect(t, session.WithAuth("digest", []byte("u:p")), session.WithACL(zk.AuthACL(zk.PermAll)...)))
+		_, err = other.Create(t.Context(), "/g/b", nil, zk.FlagEphemeral)
+		must(t, err)
+		if all, err := g.Members(t.Context()); !errors.Is(err, zk.ErrNoAuth) {
+			t.Errorf("members %v, error %v; want %v", all, err, zk.ErrNoAuth)
+		}
 	})
 }
