@@ -18,7 +18,8 @@
 //
 // Every state leads to Closed when the Manager closes. A [Session] lasts through
 // Connected and Suspended: a broken connection, a restarted server or a move to another
-// server delays the calls of the Session and has no other effect. When a Session is lost,
+// server delays the calls of the Session, and has no other effect unless it lasts for more than
+// a quarter of the session timeout. When a Session is lost,
 // the Manager opens a new Session. A request that was made under one Session never runs
 // under the next.
 //
@@ -46,7 +47,8 @@
 // # Probes
 //
 // A readiness probe may ask whether [Manager.State] is [Connected]. After a network has
-// failed without a sign, the Manager stays Connected for less than half of the session timeout.
+// failed without a sign, the Manager stays Connected for up to two thirds of the session timeout, and
+// for up to a third while it holds something.
 // Connect returns with the first session, so a process is not ready before that. A liveness
 // probe should not ask: an outage of the servers ends by itself, and a restart does not
 // help.

@@ -51,7 +51,8 @@ type HoldStarted struct {
 	// Path is the directory of the znode, which is the path of a Mutex, of an RWMutex or of an
 	// Election. For an Election with LayoutEphemeral it is the path, too. For a Semaphore it is
 	// the directory of the lock while the first in line waits for units, and then the directory
-	// of the units.
+	// of the units. A participant of a DoubleBarrier has the path of the barrier, and the claims of a
+	// queue's value have the directory zksync-claims of the queue.
 	Path    string
 	Session int64
 }
@@ -74,7 +75,8 @@ type Delivered struct {
 // no request, so it is reported only when the messages are listed for another reason: by
 // Len, and for a Queue also by Peek, by a consumer that must find the next message, and
 // by a Put that finds a bounded queue full. Call Len from time to time if a consumer has
-// a long backlog or a Queue has no consumers.
+// a long backlog or a Queue has no consumers. Len alone counts the messages of Retry and Nack that are in
+// a directory of their own.
 type QueueLength struct {
 	Path   string
 	Length int

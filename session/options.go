@@ -102,7 +102,7 @@ func invalid(option, format string, args ...any) error {
 // their own limits, and Session.Timeout returns the result. The default is 10 seconds,
 // and the maximum is 24 hours. Connect fails if the servers grant less than 100 ms. If a
 // process dies, its holds end d to 1.5 d later. A holder that is cut off from the servers
-// learns of its loss within d.
+// learns of its loss within d, usually between 0.3 and 0.6 d later.
 func WithTimeout(d time.Duration) Option {
 	return option(d >= time.Millisecond && d <= maxTimeout, "WithTimeout", fmt.Sprintf("%v is not between 1ms and %v", d, maxTimeout),
 		func(c *config) { c.timeout = d })
@@ -204,7 +204,7 @@ func WithCreateChroot() Option {
 	}
 }
 
-// WithMaxRequest sets the size in bytes of the largest request that is sent. Set it to
+// WithMaxRequest sets the size in bytes of the largest request that is sent, at least 1,024. Set it to
 // the servers' jute.maxbuffer. The default is ZooKeeper's default, 1,048,575. If n is greater, a
 // request between the two limits breaks one connection after another, and a log line and the
 // errors of waiting calls name that request. A read with a
@@ -214,7 +214,7 @@ func WithMaxRequest(n int) Option {
 	return frameSize("WithMaxRequest", n, func(c *config) { c.maxRequest = n })
 }
 
-// WithMaxAnswer sets the size in bytes of the largest answer that is received. A larger
+// WithMaxAnswer sets the size in bytes of the largest answer that is received, at least 1,024. A larger
 // answer breaks the connection. After the second such answer, the read ends with
 // ErrAnswerTooLarge. The default is 256 MiB. ZooKeeper does not limit the answer to
 // MultiRead or the list of a znode's children.

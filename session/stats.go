@@ -16,7 +16,7 @@ type Stats struct {
 	Requests    uint64        `json:"requests"`    // finished requests
 	InFlight    int           `json:"inFlight"`    // requests without an answer
 	Abandoned   int           `json:"abandoned"`   // requests in flight whose callers have gone or need not wait
-	Held        int           `json:"held"`        // znodes that exclude other clients, or by which the process leads
+	Held        int           `json:"held"`        // holds: one for all units of an acquisition, and one for the claims of a queue's value
 	Watches     int           `json:"watches"`     // watches on the server
 	IdleWatches int           `json:"idleWatches"` // those of Watches for which no call waits
 	Waits       []WaitStats   `json:"waits"`       // calls that wait for others, the longest wait first

@@ -33,7 +33,7 @@ func NewDelayQueue(m *session.Manager, path string, opts ...DelayQueueOption) *D
 	return q
 }
 
-// Put adds a message that is due after a delay, which may be zero. It fails with
+// Put adds a message that is due after a delay. Without a positive delay it is due at once. Put fails with
 // ErrInvalidTime if no name can contain the due time. Otherwise it behaves like Queue.Put.
 func (q *DelayQueue) Put(ctx context.Context, data []byte, delay time.Duration) error {
 	return q.PutAt(ctx, data, time.Now().Add(delay))

@@ -14,9 +14,13 @@
 // together. A [Queue] hands messages from producers to consumers, a [PriorityQueue]
 // in the order of their priorities, and a [DelayQueue] at their due times.
 //
-// A constructor takes a *session.Manager and a path and does no I/O: the first call
-// reports a nil Manager, an invalid path or an invalid option. A value may be shared by
-// goroutines, and used again after any error. Zero values cannot be used.
+// A constructor takes a *session.Manager and a path and does no I/O: the first call that would
+// send a request reports a nil Manager, an invalid path or an invalid option. A value may be
+// shared by goroutines, and used again after any error. Zero values cannot be used.
+//
+// Make values early and keep them: the first grant of a value that was made in a session that
+// was idle for longer than half its timeout waits for a quarter of the timeout (see
+// [session.Manager.ExpectHolds]).
 //
 // # The life of a hold
 //

@@ -41,7 +41,8 @@ type Member struct {
 // removes the znode. If the id exists already, Join fails with ErrIDTaken, even if the
 // znode is from an earlier run of this process whose session has not ended. With the
 // option WithIDWait, Join waits until that znode is deleted. When ctx ends first, this
-// process is no member, and the error names the owner of the other znode.
+// process is no member, and the error names the owner of the other znode. An id that cannot be
+// the name of a znode fails with session.ErrInvalidPath.
 func (g *Group) Join(ctx context.Context, id string, data []byte) (*Member, error) {
 	path, err := znode.Join(g.path, id), g.err
 	switch {

@@ -22,7 +22,7 @@ func checked(valid bool, set func(c *config), want string, value ...any) option 
 // WithMaxWait bounds how long an acquisition waits, in addition to its ctx. After d
 // it fails with ErrMaxWait, which is also context.DeadlineExceeded. It does not bound
 // the time of a hold. It bounds a Put into a queue until the message is sent, and bounds neither Take
-// nor MoveTo.
+// nor MoveTo. d must be positive: without the option there is no bound.
 func WithMaxWait(d time.Duration) MaxWaitOption {
 	return maxWaitOption{idOption: idOption{lineOption{checked(d > 0, func(c *config) { c.maxWait = d }, "WithMaxWait: %v, want more than 0", d)}}}
 }
@@ -49,7 +49,7 @@ func WithID(id string) IDOption {
 // WithStopTimeout bounds how long Election.Run waits for the work to return once its
 // context has ended. By default Run waits without a bound, so that no other candidate
 // leads before. After d, Run resigns and returns ErrStillRunning while the work goes on:
-// use it for work that checks its fencing token wherever it writes. The work then runs in a
+// use it for work that checks its fencing token wherever it writes. d must be positive. The work then runs in a
 // goroutine of its own, so that the caller of Run cannot recover its panic.
 func WithStopTimeout(d time.Duration) ElectionOption {
 	return electionOption{checked(d > 0, func(c *config) { c.stopping = d }, "WithStopTimeout: %v, want more than 0", d)}

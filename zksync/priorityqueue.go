@@ -10,7 +10,8 @@ import (
 
 // A PriorityQueue hands messages from producers to consumers, the more urgent first,
 // and first in first out within a priority. Otherwise it behaves like a Queue. A
-// message does not overtake messages that consumers have already claimed.
+// message does not overtake messages that consumers have already claimed. A consumer learns of a message by a
+// watch, so a less urgent message may still come right behind the Put of a more urgent one.
 //
 // Each priority has a directory of its own, p-000 to p-255, in which messages are
 // named as in a Queue. Give all of them the same permissions: a consumer that may not

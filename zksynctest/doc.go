@@ -12,7 +12,7 @@
 //			}
 //			s, _ := m.Session(t.Context())
 //			srv.Partition(s.ID())
-//			<-held.Done() // after 20 s of the bubble's time
+//			<-held.Done() // before 30 s of the bubble's time have passed
 //		})
 //	}
 //
