@@ -17,7 +17,10 @@ import (
 // If a previous session of this Manager has left a znode of the same name, the Ephemeral
 // waits until that znode is gone. A znode that this Ephemeral has not created, even a persistent
 // znode, is a Conflict: the Ephemeral leaves it untouched, and creates its own znode when the
-// other znode is gone. That includes a znode of the same session, for example of an Election.
+// other znode is gone. That includes a znode of the same session, for example of an Election. Within a
+// session the Ephemeral knows its znode by the creation zxid. If the answer to the creation was lost, it takes
+// an ephemeral of the session for its own that was created since, has the same data, and was never written; and if
+// the ACL forbids to read the znode, any ephemeral of the session that may not be read.
 //
 //	e, err := m.Ephemeral(ctx, "/services/api/host-1", []byte(addr))
 //	if err != nil {

@@ -55,7 +55,8 @@ func TestEphemeralBesideAnotherAfterALostCreate(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 				m := srv.Connect(t)
 				s := current(t, m)
-				if _, err := s.Create(t.Context(), "/a", nil, zk.FlagEphemeral); err != nil {
+				// With the data of the Ephemeral, so that nothing but the creation zxid tells them apart.
+				if _, err := s.Create(t.Context(), "/a", []byte("x"), zk.FlagEphemeral); err != nil {
 					t.Fatal(err)
 				}
 				srv.Inject(fault)

@@ -7,6 +7,7 @@ type owned struct {
 	e          *Ephemeral
 	s          *Session
 	path       string
+	made       *attempt
 	version    int32
 	refusal    error  // of our create, if it has found the znode
 	generation uint64 // of the data in the znode
@@ -92,25 +93,31 @@ func (n *owned) look() error {
 	n.w.Stop()
 	// keep stops this watch, also if the znode turns out to be gone.
 	n.w = w
-	if !exists || stat.EphemeralOwner != n.s.id {
+	if !exists {
 		return ErrRemoved
 	}
+	ours, err := n.made.owns(n.e.ctx, n.s, n.path, stat)
+	if err == nil && !ours {
+		err = ErrRemoved
+	}
 	n.version = stat.Version
-	return nil
+	return err
 }
 
 // write writes data to the znode.
 func (n *owned) write(data []byte, generation uint64) error {
 	e, s := n.e, n.s
 	// Another client may have created a znode of the same name meanwhile. The version
-	// protects it, unless both znodes have been written equally often. Then only the owner
+	// protects it, unless both znodes have been written equally often. Then only the Stat
 	// in the answer shows that the znode was not ours.
 	stat, err := s.Set(e.ctx, n.path, data, n.version)
 	switch ClassOf(err) {
 	case ClassOK:
-		if stat.EphemeralOwner != s.id {
+		if !n.made.mayOwn(s, stat) {
 			return ErrRemoved
 		}
+		// If the ACL forbids us to read the znode, nothing else shows its creation zxid.
+		n.made.succeed(stat.Czxid-1, stat.Czxid)
 		n.version, n.generation, n.dirty = stat.Version, generation, false
 		_ = n.f.end(e.ctx, nil)
 		e.data.settle(generation, data, nil)

@@ -63,18 +63,18 @@ func (e *Ephemeral) awaitOther(other *Ephemeral) error {
 func (e *Ephemeral) keep(s *Session) error {
 	f := newFailures(e.ctx, e.m.shared, "ephemeral", e.asked, "the creation of the znode")
 	defer func() { _ = f.end(e.ctx, nil) }()
-	made := unmade
+	var made attempt
 	for round := 0; ; round++ {
 		n, err := e.create(s, f, round, &made)
 		if n != nil {
 			began := time.Now()
 			var ours bool
-			if ours, err = n.claim(f, made); ours {
+			if ours, err = n.claim(f); ours {
 				_ = f.end(e.ctx, nil)
 				err = n.hold()
 				n.w.Stop()
 				if err == ErrRemoved {
-					made = unmade
+					made = attempt{}
 				}
 			}
 			// The znode was present or in conflict for a while, so its end does not belong to
@@ -87,11 +87,11 @@ func (e *Ephemeral) keep(s *Session) error {
 		switch {
 		case e.ctx.Err() != nil:
 			switch {
-			case made == unmade:
+			case !made.happened():
 			case n != nil:
-				e.leftover = e.removeOwn(s, n.path, n.version, made)
+				e.leftover = e.removeOwn(s, n.path, n.version, &made)
 			case !e.cfg.sequential: // the clean-up of CreateProtected removes a sequential znode
-				e.leftover = e.removeOwn(s, e.asked, 0, made) // a create without an answer has made version 0
+				e.leftover = e.removeOwn(s, e.asked, 0, &made) // a create without an answer has made version 0
 			}
 			return Cancelled(e.ctx)
 		case s.Err() != nil:
@@ -121,19 +121,6 @@ func (e *Ephemeral) keep(s *Session) error {
 	}
 }
 
-// An attempt is the newest zxid that a session had seen before an Ephemeral created a znode, or may have: its znode is
-// a later one.
-type attempt int64
-
-// unmade stands for no attempt under this session.
-const unmade attempt = -1
-
-// owns reports whether the znode was created by the attempt, or by a later one. Every other ephemeral of the session
-// belongs to another part of the program.
-func (a attempt) owns(s *Session, stat *zk.Stat) bool {
-	return a != unmade && stat.EphemeralOwner == s.id && stat.Czxid > int64(a)
-}
-
 // quickRounds is the number of times that a znode is created again without a pause. Other
 // clients may delete the znode, or be in its way, a few times.
 const quickRounds = 8
@@ -144,20 +131,20 @@ const quickRounds = 8
 func (e *Ephemeral) create(s *Session, f *failures, round int, made *attempt) (n *owned, err error) {
 	data, generation, _ := e.data.present()
 	// If the znode is found and ours, an earlier attempt has succeeded, perhaps with other data.
-	n = &owned{e: e, s: s, path: e.asked, generation: generation}
-	began := attempt(s.seenZxid.Load())
+	n = &owned{e: e, s: s, path: e.asked, made: made, generation: generation}
+	began, zxid := s.seenZxid.Load(), anyZxid
 	if e.cfg.sequential {
 		n.path, err = s.CreateProtected(e.ctx, e.asked, data, zk.FlagEphemeralSequential, e.cfg.acl...)
 	} else {
-		_, err = s.Create(e.ctx, e.asked, data, zk.FlagEphemeral, e.cfg.acl...)
+		_, zxid, err = s.create(e.ctx, e.asked, data, zk.FlagEphemeral, e.cfg.acl)
 	}
 	n.refusal, n.dirty = err, err != nil
 	class := ClassOf(err)
 	switch class {
-	case ClassOK, ClassConnectionLost, ClassUnknown, ClassCancelled:
-		if *made == unmade {
-			*made = began
-		}
+	case ClassConnectionLost, ClassUnknown, ClassCancelled:
+		made.lose(began, data)
+	case ClassOK:
+		made.succeed(began, zxid)
 	}
 	switch class {
 	case ClassOK:
@@ -188,9 +175,15 @@ func (e *Ephemeral) create(s *Session, f *failures, round int, made *attempt) (n
 
 // claim determines whether this Ephemeral has created the znode under this very session, and then watches it. If
 // not, claim returns when this may have changed, and ends f.
-func (n *owned) claim(f *failures, made attempt) (ours bool, err error) {
-	e, s := n.e, n.s
+func (n *owned) claim(f *failures) (ours bool, err error) {
+	e, s, made := n.e, n.s, n.made
 	exists, stat, w, err := e.watchOwn(s, n.path)
+	if exists && err == nil {
+		if ours, err = made.owns(e.ctx, s, n.path, stat); err != nil {
+			w.Stop()
+			return false, err
+		}
+	}
 	class := ClassOf(err)
 	var obstacle error
 	switch {
@@ -199,7 +192,7 @@ func (n *owned) claim(f *failures, made attempt) (ours bool, err error) {
 	case class == ClassNoAuth:
 		// The znode is ours if the answer to our create was lost. It then has version 0, unless
 		// another client has written to it.
-		if made != unmade {
+		if made.happened() {
 			if ours, err := ownsUnreadable(e.ctx, s, n.path); ours || err != nil {
 				return ours, err
 			}
@@ -215,7 +208,7 @@ func (n *owned) claim(f *failures, made attempt) (ours bool, err error) {
 		// watch for the next creation would find our own znode.
 		w.Stop()
 		return false, nil
-	case made.owns(s, stat):
+	case ours:
 		n.w, n.version = w, stat.Version
 		return true, nil
 	case stat.EphemeralOwner == s.id:

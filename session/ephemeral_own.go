@@ -33,19 +33,21 @@ func ownsUnreadable(ctx context.Context, s *Session, path string) (bool, error) 
 }
 
 // removeOwn deletes the znode that made has created, and retries until the session ends. version is the version
-// that s has given the znode: it counts if the znode may not be read.
-func (e *Ephemeral) removeOwn(s *Session, path string, version int32, made attempt) error {
+// that s has given the znode: it counts if the znode may not be read. Then only the owner can be compared, so an
+// ephemeral of another part of the program in the same session that may not be read either is deleted, too.
+func (e *Ephemeral) removeOwn(s *Session, path string, version int32, made *attempt) error {
 	ctx := withFailures(s.hold, e.noteFailure) // Close has ended the context of the Ephemeral
 	f := newFailures(ctx, s.m, "ephemeral", path, "the removal of the znode")
 	defer func() { _ = f.end(ctx, nil) }()
 	committed := false
 	for round := 0; ; round++ {
 		exists, stat, err := s.Exists(ctx, path)
-		ours, unreadable := exists && made.owns(s, stat), ClassOf(err) == ClassNoAuth
+		ours, unreadable := false, ClassOf(err) == ClassNoAuth
 		switch {
 		case unreadable:
 			ours, err = ownsUnreadable(ctx, s, path)
-		case ours:
+		case exists && err == nil:
+			ours, err = made.owns(ctx, s, path, stat)
 			version = stat.Version
 		}
 		switch {

@@ -31,8 +31,17 @@ func (m *shared) createdPath(c *wire.Call, err error) (string, error) {
 // these cases the znode may or may not have been created. CreateProtected determines the
 // outcome.
 func (s *Session) Create(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
-	created, err := s.m.createdPath(s.requests.try(ctx, s.m.records.create(path, data, flags, acl)))
-	return created, opError("create", path, err)
+	created, _, err := s.create(ctx, path, data, flags, acl)
+	return created, err
+}
+
+// create is Create, and also returns the zxid of the answer. The creation zxid of the znode is not above it.
+func (s *Session) create(ctx context.Context, path string, data []byte, flags int32, acl []zk.ACL) (created string, zxid int64, err error) {
+	c, err := s.requests.try(ctx, s.m.records.create(path, data, flags, acl))
+	if created, err = s.m.createdPath(c, err); err != nil {
+		return "", 0, opError("create", path, err)
+	}
+	return created, c.Zxid, nil
 }
 
 // MakeDir creates path and the directories above it, unless they exist. It creates

@@ -70,6 +70,7 @@ type Call struct {
 	Err  error // ErrUnsent or ErrConnectionLost; nil if there is an answer
 	Code int32
 	Body []byte
+	Zxid int64 // of the answer: the newest transaction that the server had applied
 	// The server closed the connection when this call was the next to be answered:
 	// perhaps because of the call.
 	Refused bool

@@ -73,7 +73,7 @@ func (s *stream) handle(frame []byte) error {
 	if c == nil {
 		return fmt.Errorf("%w: for a request %d that was never made", ErrMalformed, xid)
 	}
-	c.Code, c.Body = code, d.B
+	c.Code, c.Body, c.Zxid = code, d.B, zxid
 	// Done first, so that the lease has the evidence of the answer when the caller asks for
 	// it.
 	h.Done(c)
