@@ -166,7 +166,9 @@ func (e *Ephemeral) Err() error {
 // calls run at the same time, only the last call counts, and its outcome is the outcome
 // of all.
 //
-// Data that another client writes into the znode stays until the next Set or session.
+// Data that another client writes into the znode stays until the next Set or session. If another client
+// replaces the znode by one of its own while Set writes, the data of the new znode may be overwritten: if both have
+// the same version, or if the ACL forbids this client to read the znode.
 func (e *Ephemeral) Set(ctx context.Context, data []byte) error {
 	if ctx.Err() != nil {
 		return opError("ephemeral", e.asked, Cancelled(ctx))

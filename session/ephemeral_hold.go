@@ -107,9 +107,14 @@ func (n *owned) look() error {
 // write writes data to the znode.
 func (n *owned) write(data []byte, generation uint64) error {
 	e, s := n.e, n.s
-	// Another client may have created a znode of the same name meanwhile. The version
-	// protects it, unless both znodes have been written equally often. Then only the Stat
-	// in the answer shows that the znode was not ours.
+	// If the ACL forbids us to read the znode, no event has told of its end. So only a look right before the
+	// write shows a znode that another client has created in its place.
+	if err := n.look(); err != nil {
+		return err
+	}
+	// Another client may replace the znode after the look. The version protects the new znode, unless
+	// both znodes have been written equally often. Then only the Stat in the answer shows that the znode
+	// was not ours.
 	stat, err := s.Set(e.ctx, n.path, data, n.version)
 	switch ClassOf(err) {
 	case ClassOK:
@@ -132,7 +137,7 @@ func (n *owned) write(data []byte, generation uint64) error {
 		if err := s.Pause(e.ctx, n.f.times-1); err != nil {
 			return err
 		}
-		return n.look()
+		return nil // hold writes again, after a look
 	case ClassNoNode:
 		return ErrRemoved
 	default:

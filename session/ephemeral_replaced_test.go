@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,4 +79,29 @@ func TestEphemeralBesideAnotherThatFollowsALostCreate(t *testing.T) {
 			t.Errorf("the other znode has %q after Close, want %q", data, "theirs")
 		}
 	})
+}
+
+// A Set of an Ephemeral that may not be read leaves alone a znode that another client has created in its place some time
+// ago, and waits for the end of the Conflict (owned.write looks first).
+func TestSetAfterAnUnnoticedReplacement(t *testing.T) {
+	for _, compat := range []bool{false, true} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			m := srv.Connect(t)
+			e := keepEphemeral(t, m, "/a", "x", unreadable)
+			status(t, e, session.Present)
+			if err := srv.Delete("/a"); err != nil {
+				t.Fatal(err)
+			}
+			if err := srv.Create("/a", []byte("theirs")); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			mustBe(t, e.Set(ctx, []byte("ours")), context.DeadlineExceeded, session.ErrConflict)
+			if data, _ := srv.Get("/a"); string(data) != "theirs" {
+				t.Errorf("the znode of the other client has %q, want %q", data, "theirs")
+			}
+		}, zksynctest.WithConfig(zkserver.Config{Compat38: compat}))
+	}
 }
