@@ -17,6 +17,7 @@ type chore struct {
 	own   bool   // remove only an ephemeral of this session, and only with this data
 	data  []byte // the data that own requires; nil matches any data
 	done  chan struct{}
+	final error // the refusal that has ended the chore; valid once done is closed
 
 	attempts int // failed attempts
 	guilty   int // number of connections that the chore's reads have ended; see maxGuilt and janitor.avoid

@@ -32,6 +32,15 @@ func ownsUnreadable(ctx context.Context, s *Session, path string) (bool, error) 
 	return false, nil
 }
 
+// removeNamed deletes the sequential znode of a createNamed that its ctx has ended, and returns when the znode or the
+// session is gone, or the refusal of the servers.
+func (s *Session) removeNamed(protected string) error {
+	dir, name := split(protected)
+	c := &chore{dir: dir, guid: guidOf(name)}
+	<-s.janitor.add(c)
+	return c.final
+}
+
 // removeOwn deletes the znode that made has created, and retries until the session ends. version is the version
 // that s has given the znode: it counts if the znode may not be read. Then only the owner can be compared, so an
 // ephemeral of another part of the program in the same session that may not be read either is deleted, too.

@@ -148,6 +148,7 @@ func (j *janitor) settle(c *chore, err error) {
 	if !c.pending(class) {
 		if class != ClassOK && class != ClassNoNode {
 			j.log(c).Error("znode was not removed, and will not be", zap.Error(err))
+			c.final = err
 		}
 		close(c.done)
 		return
