@@ -28,7 +28,7 @@ type StateChange struct {
 // RequestDone is the end of a request: its answer, or the end of its connection.
 type RequestDone struct {
 	Op      string // for example "create", "multi" or "ping"
-	Path    string // with the chroot; empty for transactions and for requests of the Manager
+	Path    string // with the chroot; empty for the transactions of Multi and for requests of the Manager
 	Server  string
 	Latency time.Duration
 	Class   Class // the class of the answer; ClassConnectionLost if there was no answer
