@@ -9,3 +9,10 @@ func WithSuspension(suspended func() time.Duration) Option {
 		return nil
 	}
 }
+
+// InboxQueued returns the number of reads in the queues of an Inbox, with the reads that were stopped.
+func InboxQueued(in *Inbox) int {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return len(in.firsts.reads) + len(in.repeats.reads)
+}

@@ -51,6 +51,7 @@ type Inbox struct {
 	repeats  readQueue               // reads to be sent again
 	inFlight int                     // reads that were sent and not answered
 	live     map[*InboxRead]struct{} // reads that are not over: Close stops them
+	stopped  int                     // reads that were stopped in a queue, about
 	refusals inboxRefusals
 }
 

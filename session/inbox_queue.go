@@ -53,6 +53,20 @@ func (q *readQueue) next(now time.Time) *InboxRead {
 	return nil
 }
 
+// dropStopped counts a read that was stopped in a queue, and removes all stopped reads when they are about half of the
+// queues: while there is no connection, next does not remove them. So a removal costs a constant time for each
+// stopped read. in.mu is held.
+func (in *Inbox) dropStopped() {
+	in.stopped++
+	if in.stopped < inboxWindow || 2*in.stopped < len(in.firsts.reads)+len(in.repeats.reads) {
+		return
+	}
+	in.stopped = 0
+	for _, q := range []*readQueue{&in.firsts, &in.repeats} {
+		q.reads = slices.DeleteFunc(q.reads, func(r queuedRead) bool { return r.read.state != readQueued })
+	}
+}
+
 // pause returns the time until the next read may be sent. It is 0 if the read waits for a connection
 // or for the window, or if there is none.
 func (q *readQueue) pause(now time.Time) time.Duration {

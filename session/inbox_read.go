@@ -49,8 +49,11 @@ func (r *InboxRead) Stop() {
 	delete(in.live, r)
 	over := in.endRefusals(r)
 	// The request still occupies the connection, and its answer is on the way.
-	if before == readSent {
+	switch before {
+	case readSent:
 		in.s.gate.countAbandoned()
+	case readQueued:
+		in.dropStopped()
 	}
 	in.mu.Unlock()
 	over.Stop()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -187,6 +188,31 @@ func TestTheWatchesOfAClosedInboxAreRemovedAFewAtATime(t *testing.T) {
 		synctest.Wait()
 		if got := srv.WatchesOf(s.ID()); got > 64 {
 			t.Errorf("%d watches on the server, want at most 64", got)
+		}
+	})
+}
+
+// Reads of an Inbox that are stopped while there is no connection do not pile up, and the other reads stay
+// (Inbox.dropStopped).
+func TestStoppedReadsDoNotPileUp(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		s := current(t, connect(t, srv, three))
+		in := inbox(t, s)
+		srv.Stop()
+		synctest.Wait()
+		in.Exists("/a", "a")
+		for range 10_000 {
+			in.SyncQuorum("/", "stopped").Stop()
+		}
+		in.Exists("/b", "b")
+		if n := session.InboxQueued(in); n > 1000 {
+			t.Errorf("%d reads are queued after 10000 were stopped", n)
+		}
+		srv.Start()
+		for i, got := range receive(t, in, 2) {
+			if want := string("ab"[i]); !strings.Contains(got, want) {
+				t.Errorf("delivery %d is %q, want the read of %s", i, got, want)
+			}
 		}
 	})
 }
