@@ -145,7 +145,7 @@ func (src *source[T]) apply(d *session.Delivery) error {
 	case absent:
 		src.publish(src.home.absent(src.path), stamp{})
 	case denied:
-		return src.side.refusal
+		return src.refuse(src.side.refusal)
 	}
 	return nil
 }
@@ -164,6 +164,10 @@ func (src *source[T]) admit(sub *subscriber[T]) {
 	if src.side.state == armed {
 		sub.report(src.value, src.stamp)
 	}
+	// The refusal ended the streams that were admitted before. It may be older than this stream.
+	if src.side.state == refused {
+		src.side.input(need, src.in, src.path, src)
+	}
 }
 
 // publish reports a state to all streams that are admitted.
@@ -177,6 +181,34 @@ func (src *source[T]) publish(value T, at stamp) {
 			sub.report(value, at)
 		}
 	}
+}
+
+// refuse ends the streams that are admitted, and returns why if no other stream is left. For a stream that is not
+// admitted, the refusal may be older than a change that the session has shown to the caller.
+func (src *source[T]) refuse(why error) error {
+	// Under both: no stream may join a source after its last stream has ended.
+	src.home.mu.Lock()
+	src.mu.Lock()
+	var ended []*subscriber[T]
+	for sub := range src.subs {
+		if sub.admitted {
+			ended = append(ended, sub)
+			delete(src.subs, sub)
+		}
+	}
+	last := len(src.subs) == 0
+	if last {
+		src.forget()
+	}
+	src.mu.Unlock()
+	src.home.mu.Unlock()
+	for _, sub := range ended {
+		sub.finish(why)
+	}
+	if last {
+		return why
+	}
+	return nil
 }
 
 // fail ends all streams.

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"sync"
 )
@@ -60,15 +61,22 @@ func NewStream[T any](ctx context.Context, kind, path string, produce func(ctx c
 	go func() {
 		defer close(done)
 		defer cancel(nil)
-		err := produce(inner, st.report)
-		// The consumer has ended produce, so the error of produce is only the end of its ctx.
-		if context.Cause(inner) == ErrStopped {
-			err = &EndError{Reason: Stopped, Err: ErrStopped}
-		}
-		st.end(ctx, err)
+		err := errExited
+		// Deferred, because a function of the user may call runtime.Goexit, for example by t.FailNow.
+		defer func() {
+			// The consumer has ended produce, so the error of produce is only the end of its ctx.
+			if context.Cause(inner) == ErrStopped {
+				err = &EndError{Reason: Stopped, Err: ErrStopped}
+			}
+			st.end(ctx, err)
+		}()
+		err = produce(inner, st.report)
 	}()
 	return st
 }
+
+// errExited is the reason of a stream whose function has not returned.
+var errExited = errors.New("the function of the stream has called runtime.Goexit")
 
 // Events returns the channel of states, the present one first. Its buffer of one
 // always holds the newest state that was not received yet: a newer state takes its

@@ -43,7 +43,11 @@ type Cache struct {
 func Tree(ctx context.Context, m *session.Manager, root string) *Cache {
 	c := &Cache{view: newView(), events: make(chan TreeEvent)}
 	c.mirror = newMirror(ctx, m, root, c.view)
-	if err := session.CheckPath(root); err != nil {
+	err := session.CheckPath(root)
+	if err == nil && m == nil {
+		_, err = m.Session(ctx) // the error of a nil Manager
+	}
+	if err != nil {
 		c.mirror.finish(err)
 		close(c.events)
 		return c

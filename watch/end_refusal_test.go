@@ -1,0 +1,51 @@
+package watch_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/internal/bounds"
+	"github.com/go-zksync/toolkit/watch"
+	"github.com/go-zksync/toolkit/zksynctest"
+)
+
+// A refusal that is older than a write of the caller does not end a stream that the caller begins after the write, and
+// ends the streams before it (source.refuse).
+func TestStreamBehindAnOlderRefusal(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
+		var n atomic.Int32
+		release := make(chan struct{})
+		defer watch.SetApplyHook(func() {
+			if n.Add(1) == 2 {
+				<-release
+			}
+		})()
+		srv := zksynctest.Start(t)
+		m := srv.Connect(t)
+		s := live(t, m)
+		_, err := s.Create(t.Context(), "/a", nil, 0, zk.DigestACL(zk.PermAll, "joe", "x")...)
+		must(t, err)
+		first := watch.Node(t.Context(), m, "/a")
+		synctest.Wait()
+		if n.Load() != 2 {
+			t.Fatalf("%d deliveries, want the connection and the refusal", n.Load())
+		}
+		must(t, s.Delete(t.Context(), "/a", -1))
+		_, err = s.Create(t.Context(), "/a", []byte("new"), 0)
+		must(t, err)
+		later := []*watch.Stream[watch.State]{watch.Node(t.Context(), m, "/a"), watch.Node(t.Context(), m, "/a")}
+		close(release)
+		if _, ok := <-first.Events(); ok || first.Err() == nil {
+			t.Error("the refusal has not ended the stream before it")
+		}
+		for _, st := range later {
+			if state, ok := <-st.Events(); !ok || string(state.Data) != "new" {
+				t.Errorf("the stream after the write has %q, open %v: %v", state.Data, ok, st.Err())
+			}
+		}
+		m.Close()
+	})
+}
