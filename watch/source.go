@@ -102,7 +102,8 @@ func (src *source[T]) forget() {
 func (src *source[T]) run() {
 	defer close(src.done)
 	defer src.cancel()
-	src.fail(followSessions(src.ctx, src.m, src.begin, src.apply))
+	why := followSessions(src.ctx, src.m, src.begin, src.apply)
+	src.end(why, func(*subscriber[T]) bool { return true })
 }
 
 // begin asks for the side by the Inbox of another session. Between sessions the Inbox is nil.
@@ -186,18 +187,25 @@ func (src *source[T]) publish(value T, at stamp) {
 // refuse ends the streams that are admitted, and returns why if no other stream is left. For a stream that is not
 // admitted, the refusal may be older than a change that the session has shown to the caller.
 func (src *source[T]) refuse(why error) error {
+	if src.end(why, func(sub *subscriber[T]) bool { return sub.admitted }) {
+		return why
+	}
+	return nil
+}
+
+// end ends the streams that which chooses, and the source with the last one.
+func (src *source[T]) end(why error, which func(*subscriber[T]) bool) (last bool) {
 	// Under both: no stream may join a source after its last stream has ended.
 	src.home.mu.Lock()
 	src.mu.Lock()
 	var ended []*subscriber[T]
 	for sub := range src.subs {
-		if sub.admitted {
+		if which(sub) {
 			ended = append(ended, sub)
 			delete(src.subs, sub)
 		}
 	}
-	last := len(src.subs) == 0
-	if last {
+	if last = len(src.subs) == 0; last {
 		src.forget()
 	}
 	src.mu.Unlock()
@@ -205,26 +213,7 @@ func (src *source[T]) refuse(why error) error {
 	for _, sub := range ended {
 		sub.finish(why)
 	}
-	if last {
-		return why
-	}
-	return nil
-}
-
-// fail ends all streams.
-func (src *source[T]) fail(why error) {
-	src.home.mu.Lock()
-	src.forget()
-	src.home.mu.Unlock()
-	src.mu.Lock()
-	// forget has taken the source from the registry, so no stream is added behind these
-	// streams.
-	subs := src.subs
-	src.subs = nil
-	src.mu.Unlock()
-	for sub := range subs {
-		sub.finish(why)
-	}
+	return last
 }
 
 // A registry holds the sources of one kind, one for each path that is followed.
@@ -261,7 +250,7 @@ func (r *registry[T]) stream(ctx context.Context, m *session.Manager, path strin
 func (r *registry[T]) join(key sourceKey, sub *subscriber[T]) *source[T] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// leave and fail forget a source under the same lock, so a source that is found here
+	// leave and end forget a source under the same lock, so a source that is found here
 	// still reports.
 	src := r.sources[key]
 	if src == nil {

@@ -155,7 +155,7 @@ var watchBugs = []bug{
 		"	if decode == nil && ctx.Err() != nil {\n"}},
 		[]finder{tested("./watch", "^TestValueWithoutADecoder$")}},
 	{"watch: end a new stream by an older refusal", []edit{{"watch/source.go",
-		"		if sub.admitted {\n			ended", "		if true {\n			ended"}},
+		"return sub.admitted }", "return true }"}},
 		[]finder{tested("./watch", "^TestStreamBehindAnOlderRefusal$")}},
 	{"watch: keep the refusal of a source for a stream behind it", []edit{{"watch/source.go",
 		"	if src.side.state == refused {", "	if false {"}},
