@@ -135,8 +135,11 @@ func (pl *Pool) Own(parent context.Context, g *Grant) (held context.Context, rel
 		g.owned++
 	}
 	return held, func() error {
-		defer end(ErrReleased)
 		pl.mu.Lock()
+		// The context ends before the removal is sent: behind the removal another client may
+		// hold. A loss is noted before, since it is the cause that the context should have.
+		_ = pl.check()
+		end(ErrReleased)
 		if g != nil {
 			g.owned--
 		}

@@ -114,4 +114,7 @@ var holdBugs = []bug{
 	{"never tell that a message is lost", []edit{{"zksync/internal/queue/delivery.go",
 		"func (d *Delivery) Lost() <-chan struct{} { return d.v.s.Done() }", "func (d *Delivery) Lost() <-chan struct{} { return nil }"}},
 		[]finder{tested("./zksync", "^TestMessageLost$")}},
+	{"end the context of a Do behind its release", []edit{{"zksync/internal/line/pool.go",
+		"\t\tend(ErrReleased)\n\t\tif g != nil {\n", "\t\tdefer end(ErrReleased)\n\t\tif g != nil {\n"}},
+		[]finder{tested("./zksync", "^TestContextOfDoEndsBeforeTheRelease$")}},
 }
