@@ -14,10 +14,9 @@ type chore struct {
 	dir   string
 	paths []string // of the znodes; empty until the look-up by guid has found the znodes
 	guid  string
-	own   bool   // remove only an ephemeral of this session, and only with this data
-	data  []byte // the data that own requires; nil matches any data
-	done  chan struct{}
-	final error // the refusal that has ended the chore; valid once done is closed
+	own   bool       // remove only an ephemeral of this session, and only with this data
+	data  []byte     // the data that own requires; nil matches any data
+	done  chan error // receives a final refusal, and is closed when the chore is done; has room for one element
 
 	attempts int // failed attempts
 	guilty   int // number of connections that the chore's reads have ended; see maxGuilt and janitor.avoid

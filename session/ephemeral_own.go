@@ -36,9 +36,7 @@ func ownsUnreadable(ctx context.Context, s *Session, path string) (bool, error) 
 // session is gone, or the refusal of the servers.
 func (s *Session) removeNamed(protected string) error {
 	dir, name := split(protected)
-	c := &chore{dir: dir, guid: guidOf(name)}
-	<-s.janitor.add(c)
-	return c.final
+	return <-s.janitor.add(&chore{dir: dir, guid: guidOf(name)})
 }
 
 // removeOwn deletes the znode that made has created, and retries until the session ends. version is the version

@@ -26,8 +26,8 @@ type janitor struct {
 
 const maxChores = 128 // in one attempt
 
-// discard adds a chore for one znode.
-func (j *janitor) discard(c *chore) <-chan struct{} {
+// discard adds a chore for one znode; see Session.Discard.
+func (j *janitor) discard(c *chore) <-chan error {
 	// No znode has an invalid path, so there is nothing to remove. The requests for a path above
 	// the limit, of which the check is the longest, would break one connection after another.
 	err := checkPath(c.paths[0], false)
@@ -36,7 +36,8 @@ func (j *janitor) discard(c *chore) <-chan struct{} {
 	}
 	if err != nil {
 		j.log(c).Error("znode was not removed, and will not be", zap.Error(err))
-		done := make(chan struct{})
+		done := make(chan error, 1)
+		done <- err
 		close(done)
 		return done
 	}
@@ -44,9 +45,9 @@ func (j *janitor) discard(c *chore) <-chan struct{} {
 	return j.add(c)
 }
 
-// add adds a chore and returns a channel that is closed when the chore is done.
-func (j *janitor) add(c *chore) <-chan struct{} {
-	c.done = make(chan struct{})
+// add adds a chore and returns its channel done.
+func (j *janitor) add(c *chore) <-chan error {
+	c.done = make(chan error, 1)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed {
@@ -148,7 +149,7 @@ func (j *janitor) settle(c *chore, err error) {
 	if !c.pending(class) {
 		if class != ClassOK && class != ClassNoNode {
 			j.log(c).Error("znode was not removed, and will not be", zap.Error(err))
-			c.final = err
+			c.done <- err
 		}
 		close(c.done)
 		return

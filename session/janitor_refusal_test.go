@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -65,7 +66,7 @@ func TestJanitorGoesOnBesideARefusal(t *testing.T) {
 	})
 }
 
-// A removal that the ACL forbids ends, and is logged.
+// A removal that the ACL forbids ends, is logged, and is told on the channel of Discard.
 func TestJanitorGivesUpWhatIsForbidden(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		core, logs := observer.New(zapcore.WarnLevel)
@@ -75,7 +76,11 @@ func TestJanitorGivesUpWhatIsForbidden(t *testing.T) {
 		}
 		create(t, s, "/dir/x", 0)
 		srv.ResetOps()
-		within(t, 0, "Discard", func() { <-s.Discard("/dir/x") })
+		within(t, 0, "Discard", func() {
+			if err := <-s.Discard("/dir/x"); !errors.Is(err, zk.ErrNoAuth) {
+				t.Errorf("Discard: %v, want the refusal", err)
+			}
+		})
 		time.Sleep(time.Minute)
 		if n := count(srv.Ops(), zkserver.OpDelete); n != 1 {
 			t.Errorf("%d attempts, want 1", n)

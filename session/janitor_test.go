@@ -25,7 +25,7 @@ func TestDiscardOverLostConnections(t *testing.T) {
 		}
 		srv.Inject(zkserver.Fault{Op: zkserver.OpDelete, Nth: 7, Times: 20, At: zkserver.BeforeCommit, Do: zkserver.Disconnect})
 		srv.Inject(zkserver.Fault{Op: zkserver.OpDelete, Nth: 60, Times: 20, At: zkserver.BeforeReply, Do: zkserver.Disconnect})
-		var gone []<-chan struct{}
+		var gone []<-chan error
 		for i := range n {
 			gone = append(gone, s.Discard(fmt.Sprintf("/x%d", i)))
 		}
@@ -134,7 +134,7 @@ func TestDiscardOfAPathAboveTheLimit(t *testing.T) {
 		m := connect(t, srv, three)
 		s := current(t, m)
 		path := "/" + strings.Repeat("x", 2<<20)
-		for name, done := range map[string]<-chan struct{}{"Discard": s.Discard(path), "DiscardOwn": s.DiscardOwn(path, nil)} {
+		for name, done := range map[string]<-chan error{"Discard": s.Discard(path), "DiscardOwn": s.DiscardOwn(path, nil)} {
 			select {
 			case <-done:
 			case <-time.After(time.Minute):

@@ -131,9 +131,10 @@ func (s *Session) StartWait(op, path string, reason func(context.Context) error)
 // Discard removes a znode in the background, regardless of its version. The removal is
 // repeated over lost connections, and when the server refuses it for a transient or an
 // unknown reason. The channel is closed when the znode is gone, when the session is over,
-// or when the removal is impossible, which is logged: the server has refused it for good, or
-// path is invalid or above the limit of WithMaxRequest.
-func (s *Session) Discard(path string) <-chan struct{} {
+// or when the removal is impossible: the server has refused it for good, or path is invalid
+// or above the limit of WithMaxRequest. Then the reason is logged, and the channel, which has a
+// buffer of one element, receives the reason before it is closed.
+func (s *Session) Discard(path string) <-chan error {
 	return s.janitor.discard(&chore{paths: []string{path}})
 }
 
@@ -142,7 +143,7 @@ func (s *Session) Discard(path string) <-chan struct{} {
 // another owner or other data. Between the look at the znode and its removal, only the
 // version protects a znode that replaces it. A znode that may not be read stays until the
 // session ends.
-func (s *Session) DiscardOwn(path string, data []byte) <-chan struct{} {
+func (s *Session) DiscardOwn(path string, data []byte) <-chan error {
 	return s.janitor.discard(&chore{paths: []string{path}, own: true, data: bytes.Clone(data)})
 }
 

@@ -231,8 +231,8 @@ func (c *contender) close() {
 }
 
 // discard deletes the znode in the background. The deletion is retried until the znode is
-// gone or the session has ended; then the channel is closed.
-func (c *contender) discard() <-chan struct{} {
+// gone or the session has ended, or until the server refuses; see Session.Discard.
+func (c *contender) discard() <-chan error {
 	c.close()
 	return c.s.Discard(c.path)
 }

@@ -29,7 +29,7 @@ func (r *Readers) Downgrade(ctx context.Context, q *LocalQueue, g *Grant) (*Gran
 	if err != nil {
 		return nil, err
 	}
-	if err := r.admit(g); err != nil {
+	if err := r.admit(ctx, g); err != nil {
 		if err == errTainted {
 			err = fmt.Errorf("%w: %w", session.ErrLost, err)
 		}

@@ -128,8 +128,9 @@ func (g *Grant) stop() {
 	g.guard.stop()
 }
 
-// discard deletes the znodes in the background. Each channel is closed when a znode is gone.
-func (g *Grant) discard() []<-chan struct{} {
+// discard deletes the znodes in the background. The channels are like the
+// channel of Session.Discard.
+func (g *Grant) discard() []<-chan error {
 	g.stop()
 	g.lease.End()
 	return g.remover.discardZnodes(g)
@@ -158,10 +159,14 @@ func (g *Grant) remove() error {
 		// The server would refuse the janitor in the same way.
 		return err
 	}
-	_ = znode.AwaitAll(ctx, g.remover.discardZnodes(g)...)
+	refused := znode.AwaitRemoval(ctx, g.remover.discardZnodes(g)...)
 	if err := g.s.Err(); err != nil && ctx.Err() == nil {
 		// The session has ended before its Deadline, perhaps before the release.
 		return znode.LossOf(err)
+	}
+	if ctx.Err() == nil {
+		// The server may refuse a removal whose first request has failed for another reason.
+		return refused
 	}
 	// The hold was good until the release began, even if no request has reached the
 	// server.

@@ -226,7 +226,7 @@ func (l *leases) created(ctx context.Context, c *contender, n int, paths []strin
 		return nil, err
 	case crowded:
 		// The other client waits until they are gone, and a TryAcquire leaves no znode.
-		if err := znode.AwaitAll(ctx, g.discard()...); err != nil {
+		if err := znode.AwaitRemoval(ctx, g.discard()...); err != nil {
 			return nil, err
 		}
 		return nil, errCrowded

@@ -62,7 +62,7 @@ func (l *Line) stand(ctx context.Context, c *contender) (*contender, error) {
 }
 
 // try joins the line, and stays only if the contender is granted at once. Otherwise try
-// returns nil, after the znode was deleted.
+// returns nil, after the znode was deleted. It fails if the server refuses to delete the znode.
 func (l *Line) try(ctx context.Context) (*contender, error) {
 	var c *contender
 	err := l.Manager.Retry(ctx, func(s *session.Session) (err error) {
@@ -76,7 +76,7 @@ func (l *Line) try(ctx context.Context) (*contender, error) {
 		case !ok:
 			// TryLock promises that no znode is left: a waiter behind it would be granted
 			// late, and the next TryLock would fail because of ours.
-			err = znode.AwaitAll(ctx, c.discard())
+			err = znode.AwaitRemoval(ctx, c.discard())
 		default:
 			return nil
 		}
@@ -132,7 +132,7 @@ func (l *Line) joinOnce(ctx context.Context, s *session.Session, replace string)
 			continue
 		}
 		// A try gives up if the directory is not empty, and our own znode must not be the reason.
-		if failed := znode.AwaitAll(ctx, gone); failed != nil {
+		if failed := znode.AwaitRemoval(ctx, gone); failed != nil {
 			err = failed
 		}
 	}

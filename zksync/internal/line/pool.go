@@ -1,6 +1,7 @@
 package line
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -225,20 +226,25 @@ func (pl *Pool) retry(ctx context.Context, acquire func() error) error {
 	})
 }
 
-// addOne adds a grant that was acquired, with one hold, and returns it. A nil grant, or the
-// error of the acquisition, is returned as it is. If addOne fails, it discards the grant.
-func (pl *Pool) addOne(g *Grant, err error) (*Grant, error) {
-	if g == nil || err != nil {
-		return nil, err
-	}
+// addOne adds a grant that was acquired, with one hold. If addOne fails, it withdraws the grant.
+func (pl *Pool) addOne(ctx context.Context, g *Grant) (*Grant, error) {
 	pl.mu.Lock()
-	err = pl.add(g, 1)
+	err := pl.add(g, 1)
 	pl.mu.Unlock()
 	if err != nil {
-		g.discard()
-		return nil, err
+		return nil, g.withdraw(ctx, err)
 	}
 	return g, nil
+}
+
+// withdraw discards a grant that could not be added to a pool because of err. If the pool is lost,
+// withdraw waits for the removal: a Try, which returns false then, promises that no znode is left.
+func (g *Grant) withdraw(ctx context.Context, err error) error {
+	gone := g.discard()
+	if err == errTainted {
+		return cmp.Or(znode.AwaitRemoval(ctx, gone...), err)
+	}
+	return err
 }
 
 // tainted reports whether the pool is lost.

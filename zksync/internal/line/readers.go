@@ -53,7 +53,7 @@ func (r *Readers) TryAcquire(ctx context.Context) (*Grant, error) {
 	if c == nil {
 		return nil, err
 	}
-	if err := r.admit(c.grant); err != nil {
+	if err := r.admit(ctx, c.grant); err != nil {
 		if err == errTainted {
 			err = nil
 		}
@@ -63,10 +63,10 @@ func (r *Readers) TryAcquire(ctx context.Context) (*Grant, error) {
 }
 
 // admit adds a grant with one hold, which other readers may join. If it fails, it
-// discards the grant.
-func (r *Readers) admit(g *Grant) error {
+// withdraws the grant.
+func (r *Readers) admit(ctx context.Context, g *Grant) error {
 	group := &readGroup{r: r, waiting: 1}
-	return group.begin(g)
+	return group.begin(ctx, g)
 }
 
 // forget makes the next reader start another group; r.mu is held.

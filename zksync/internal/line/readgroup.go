@@ -56,12 +56,12 @@ func (g *readGroup) stand() error {
 	if err != nil {
 		return err
 	}
-	return g.begin(grant)
+	return g.begin(g.ctx, grant)
 }
 
 // begin gives a grant to the readers that wait, and lets other readers join them unless
-// another group is open. If it fails, or if no reader waits, it discards the grant.
-func (g *readGroup) begin(grant *Grant) (err error) {
+// another group is open. If it fails, or if no reader waits, it withdraws the grant.
+func (g *readGroup) begin(ctx context.Context, grant *Grant) (err error) {
 	g.r.mu.Lock()
 	// The last reader may have given up at the moment of the grant.
 	granted := g.waiting > 0
@@ -77,7 +77,7 @@ func (g *readGroup) begin(grant *Grant) (err error) {
 	}
 	g.r.mu.Unlock()
 	if !granted {
-		grant.discard() // not under the mutex: a guard that reports a loss waits for the mutex
+		err = grant.withdraw(ctx, err) // not under the mutex: a guard that reports a loss waits for the mutex
 	}
 	return err
 }

@@ -125,15 +125,19 @@ func (h *slotHold) deleteZnodes(ctx context.Context, _ *Grant) error {
 
 // discardZnodes removes the znode of the slot in the background, and frees the slot when
 // the znode is gone.
-func (h *slotHold) discardZnodes(*Grant) []<-chan struct{} {
+func (h *slotHold) discardZnodes(*Grant) []<-chan error {
 	if h.freed.Load() {
 		// Another value may have created the znode at the path, even if our session owns
 		// that znode.
 		return nil
 	}
-	gone := h.key.s.DiscardOwn(h.key.path, nil)
+	gone, done := h.key.s.DiscardOwn(h.key.path, nil), make(chan error, 1)
 	go func() {
-		<-gone // closed when the session ends, and when the server refuses the removal, too
+		// The channel ends with the session, and when the server refuses the removal, too.
+		if refused := <-gone; refused != nil {
+			done <- refused
+		}
+		close(done)
 		s, path := h.key.s, h.key.path
 		if ok, stat, err := s.Exists(s.Context(), path); s.Err() == nil && (err != nil || ok && stat.EphemeralOwner == s.ID()) {
 			h.keep()
@@ -141,7 +145,7 @@ func (h *slotHold) discardZnodes(*Grant) []<-chan struct{} {
 		}
 		h.close()
 	}()
-	return []<-chan struct{}{gone}
+	return []<-chan error{done}
 }
 
 // keep keeps the slot of a znode whose removal the server has refused: after a lost answer the

@@ -74,7 +74,9 @@ func (u *Units) Acquire(ctx context.Context, n int, patient bool) (g *Grant, pl 
 	pl = u.pool(n)
 	if patient {
 		err = pl.retry(ctx, func() (err error) {
-			g, err = pl.addOne(u.stand(ctx, n))
+			if g, err = u.stand(ctx, n); g != nil {
+				g, err = pl.addOne(ctx, g)
+			}
 			return err
 		})
 		return g, pl, err
@@ -84,7 +86,10 @@ func (u *Units) Acquire(ctx context.Context, n int, patient bool) (g *Grant, pl 
 		if g = nil; pl.tainted() {
 			return nil
 		}
-		if g, err = pl.addOne(u.try(ctx, n)); err == errTainted {
+		if g, err = u.try(ctx, n); g != nil {
+			g, err = pl.addOne(ctx, g)
+		}
+		if err == errTainted {
 			return nil
 		}
 		return err
@@ -187,7 +192,7 @@ func (u *Units) try(ctx context.Context, n int) (*Grant, error) {
 	case g == nil:
 		// The units are not free. A contender that stays in line would make the TryAcquire
 		// of other processes fail.
-		err = znode.AwaitAll(ctx, u.local.shared.discard())
+		err = znode.AwaitRemoval(ctx, u.local.shared.discard())
 	}
 	u.local.endTurn(false)
 	return g, err

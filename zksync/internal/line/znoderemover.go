@@ -13,9 +13,9 @@ type znodeRemover interface {
 	// deleteZnodes deletes the znodes. It fails with ErrRemoved if another client has
 	// deleted one of them.
 	deleteZnodes(ctx context.Context, g *Grant) error
-	// discardZnodes removes the znodes in the background. Each channel is closed when a
-	// znode is gone or the session is over.
-	discardZnodes(g *Grant) []<-chan struct{}
+	// discardZnodes removes the znodes in the background. The channels are like the channel
+	// of Session.Discard, one for each znode.
+	discardZnodes(g *Grant) []<-chan error
 	// gone is called when another client has removed a znode, before the loss is known.
 	gone()
 }
@@ -42,7 +42,7 @@ func (r uniqueNames) deleteZnodes(ctx context.Context, g *Grant) error {
 	return err
 }
 
-func (uniqueNames) discardZnodes(g *Grant) (all []<-chan struct{}) {
+func (uniqueNames) discardZnodes(g *Grant) (all []<-chan error) {
 	// The end of the session deletes the znodes.
 	if g.s.Err() != nil {
 		return nil

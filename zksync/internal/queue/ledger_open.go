@@ -18,7 +18,7 @@ func openLedger(ctx context.Context, v *view, order string) (l *ledger, err erro
 			return errors.New("for the removal of a ledger whose creation has failed")
 		})
 		defer wait.Stop()
-		if err := znode.AwaitAll(ctx, failed); err != nil {
+		if err := znode.AwaitRemoval(ctx, failed); session.ClassOf(err) == session.ClassCancelled {
 			return nil, err
 		}
 		v.failedLedger = nil

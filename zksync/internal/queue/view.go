@@ -27,7 +27,7 @@ type view struct {
 	unsettled  sync.Map     // the deliveries that were received, and that no call settles
 	inLine     atomic.Int32 // the number of contenders of this consumer in the line
 
-	failedLedger <-chan struct{} // closed when no ledger of a failed attempt exists; nil if there was none; guarded by Consumer.opening
+	failedLedger <-chan error // closed when no ledger of a failed attempt exists, or can be removed; nil if there was none; guarded by Consumer.opening
 }
 
 func newView(cfg *Config, life *lifetime, skips *skipCount, s *session.Session) *view {

@@ -232,6 +232,22 @@ func AwaitAll(ctx context.Context, all ...<-chan struct{}) error {
 	return nil
 }
 
+// AwaitRemoval waits until the removals of znodes have ended. The channels are results of
+// Session.Discard. It fails if ctx ends first, or with a refusal of the server.
+func AwaitRemoval(ctx context.Context, all ...<-chan error) (refused error) {
+	for _, gone := range all {
+		select {
+		case err := <-gone:
+			if err != nil {
+				refused = fmt.Errorf("a znode stays until its session ends, since it could not be removed: %w", err)
+			}
+		case <-ctx.Done():
+			return session.Cancelled(ctx)
+		}
+	}
+	return refused
+}
+
 // WaitUntil waits until notified is closed, or until a time, if it is not zero.
 func WaitUntil(ctx context.Context, s *session.Session, notified <-chan struct{}, until time.Time) error {
 	var due <-chan time.Time

@@ -4,7 +4,7 @@ package main
 var holdBugs = []bug{
 	{"keep the contender of a cancelled wait", []edit{{"zksync/internal/line/contender.go",
 		"	return c.s.Discard(c.path)\n",
-		"	return c.s.Done()\n"}}, []finder{enumerated("mutex-abandon"), simulated()}},
+		"	return make(chan error)\n"}}, []finder{enumerated("mutex-abandon"), simulated()}},
 	{"watch the first contender instead of the predecessor", []edit{
 		{"zksync/internal/line/lineview.go", "near.name == \"\" || near.compare(m) < 0:", "near.name == \"\" || m.compare(near) < 0:"},
 		{"zksync/internal/line/contender.go", "	c.last = f.last\n", "	c.last = true\n"},
@@ -117,4 +117,13 @@ var holdBugs = []bug{
 	{"end the context of a Do behind its release", []edit{{"zksync/internal/line/pool.go",
 		"\t\tend(ErrReleased)\n\t\tif g != nil {\n", "\t\tdefer end(ErrReleased)\n\t\tif g != nil {\n"}},
 		[]finder{tested("./zksync", "^TestContextOfDoEndsBeforeTheRelease$")}},
+	{"hide a refused release behind the failure of its first request", []edit{{"zksync/internal/line/grant.go",
+		"\t\treturn refused\n", "\t\t_ = refused\n"}},
+		[]finder{tested("./zksync", "^TestReleaseReportsARefusalAfterAnotherFailure$")}},
+	{"return false from a try whose znode the server does not delete", []edit{{"zksync/internal/znode/read.go",
+		"\treturn refused\n}", "\treturn nil\n}"}},
+		[]finder{tested("./zksync", "^TestTryReportsARefusedRemoval$")}},
+	{"return false from a try before its znode is deleted", []edit{{"zksync/internal/line/pool.go",
+		"\tif err == errTainted {\n\t\treturn cmp.Or(", "\tif err == nil {\n\t\treturn cmp.Or("}},
+		[]finder{tested("./zksync", "^TestTryBesideALossLeavesNoZnode$")}},
 }
