@@ -14,7 +14,7 @@ import (
 )
 
 // lateLease is the lease of a client that has created it without the lock.
-const lateLease = semLeases + "/_c_5fd9e7c2-8fbc-4f8b-a1ff-3cbcb5a6c07b-lease-0000000001"
+const lateLease = semLeases + "/_c_5fd9e7c2-8fbc-4f8b-a1ff-3cbcb5a6c07b-lease-0000000000"
 
 // A Curator whose session has ended creates its lease under the next session, without the lock of the semaphore. If the lease
 // comes between the count and the exchange of another client, the limit holds all the same: Acquire waits until the lease is

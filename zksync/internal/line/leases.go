@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
@@ -217,7 +218,7 @@ func (l *leases) created(ctx context.Context, c *contender, n int, paths []strin
 		if len(paths) < n {
 			return session.ErrRemoved // after a lost answer, some of the leases did not exist any more
 		}
-		crowded, err = l.crowded(ctx, c.s, dir, size)
+		crowded, err = l.crowded(ctx, c.s, paths, dir, size)
 		return err
 	})
 	switch {
@@ -234,15 +235,27 @@ func (l *leases) created(ctx context.Context, c *contender, n int, paths []strin
 	return g, nil
 }
 
-// crowded reports whether there are more leases than units, after leases of ours were created. A Curator
-// client whose session ends while it has the lock creates its lease under the next session, without the lock. It
-// counts the leases afterwards. We count them after ours, too, so that the later of the two clients sees both leases.
+// crowded reports whether there were more leases than units when the leases at paths, which are ours, had been created. A
+// Curator client whose session ends while it has the lock creates its lease under the next session, without the lock. It
+// counts the leases afterwards, and waits while there are too many. We count after ours, too, and leave out the later
+// leases: their clients count ours. For example, the next Curator client in line creates its lease before it counts.
 // dir is the Stat of the directory after our transaction, nil if it is not known. A kazoo client takes the lock again
 // under its next session.
-func (l *leases) crowded(ctx context.Context, s *session.Session, dir *zk.Stat, size int) (bool, error) {
+func (l *leases) crowded(ctx context.Context, s *session.Session, paths []string, dir *zk.Stat, size int) (bool, error) {
 	if l.dir.Data != nil || dir != nil && int(dir.NumChildren) <= size {
 		return false, nil
 	}
-	held, _, err := l.count(ctx, s, false)
-	return held > size, err
+	names, _, err := s.Children(ctx, l.dir.Path)
+	if err != nil {
+		return false, err
+	}
+	_, own, _ := LeaseRule.Parse(znode.Base(paths[0]))
+	held := len(paths)
+	for _, name := range names {
+		// One transaction has created our leases, so no number of another client is between theirs.
+		if _, seq, ok := LeaseRule.Parse(name); ok && znode.Earlier(seq, own) && !slices.Contains(paths, znode.Join(l.dir.Path, name)) {
+			held++
+		}
+	}
+	return held > size, nil
 }

@@ -3,7 +3,7 @@ package main
 // foreignBugs show beside other clients, and after a long time.
 var foreignBugs = []bug{
 	{"semaphore: take units beside a lease that came without the lock", []edit{{"zksync/internal/line/leases.go",
-		"return held > size, err", "return held < 0, err"}},
+		"return held > size, nil", "return held < 0, err"}},
 		[]finder{enumerated("semaphore-handover")}},
 	{"semaphore: count the leases after an exchange only by its answer", []edit{{"zksync/internal/line/leases.go",
 		"dir != nil && int(dir.NumChildren) <=", "dir == nil || int(dir.NumChildren) <="}},

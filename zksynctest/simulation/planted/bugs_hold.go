@@ -126,4 +126,7 @@ var holdBugs = []bug{
 	{"return false from a try before its znode is deleted", []edit{{"zksync/internal/line/pool.go",
 		"\tif err == errTainted {\n\t\treturn cmp.Or(", "\tif err == nil {\n\t\treturn cmp.Or("}},
 		[]finder{tested("./zksync", "^TestTryBesideALossLeavesNoZnode$")}},
+	{"semaphore: give a unit back to a client that came later", []edit{{"zksync/internal/line/leases.go",
+		"ok && znode.Earlier(seq, own) &&", "ok && seq != own &&"}},
+		[]finder{tested("./zksync", "^TestAcquireBeforeACurator$")}},
 }
