@@ -42,7 +42,7 @@ var foreignBugs = []bug{
 		"	if err := n.look(); err != nil {\n		return err\n	}\n	// Another", "	// Another"}},
 		[]finder{tested("./session", "^TestSetAfterAnUnnoticedReplacement$")}},
 	{"close a sequential Ephemeral before its znode is gone", []edit{{"session/ephemeral_own.go",
-		"	<-s.janitor.add(c)\n", "	s.janitor.add(c)\n"}},
+		"	return <-s.janitor.add(&chore{dir: dir, guid: guidOf(name)})\n", "	s.janitor.add(&chore{dir: dir, guid: guidOf(name)})\n	return nil\n"}},
 		[]finder{tested("./session", "^TestCloseDuringTheCreationOfASequentialEphemeral$")}},
 	{"drop the data of an Ephemeral at any refusal of its creation", []edit{{"session/ephemeral_keep.go",
 		"if class == ClassTooLarge || exceedsQuota(err) {", "if class == ClassTooLarge || class == ClassFinal {"}},
