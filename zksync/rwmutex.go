@@ -83,8 +83,8 @@ func (rw *RWMutex) rlock(ctx context.Context, patient bool) (*line.Grant, error)
 // TryRLock acquires a read lock if no writer holds the lock or is in line for it, and
 // reports whether it did. It takes one round trip to the server if no other caller is in line, two
 // beside other readers, three if it finds a writer, up to two more at the first use of a path, and
-// none if other goroutines have got the read lock through this value within the last 50 ms. If it returns false, no znode is left. It
-// fails like RLock.
+// none if other goroutines have got the read lock through this value within the last 50 ms. If it
+// returns false without an error, no znode is left. It fails like RLock and TryLock.
 func (rw *RWMutex) TryRLock(ctx context.Context) (bool, error) {
 	g, err := rw.rlock(ctx, false)
 	return g != nil, rw.opError("tryrlock", err)

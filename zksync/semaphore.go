@@ -79,7 +79,8 @@ func (s *Semaphore) AcquireContext(ctx context.Context, n int) (context.Context,
 }
 
 // TryAcquire acquires n units if they are free and no other caller is in line, and
-// reports whether it did. If it returns false, no znode is left. It fails like Acquire.
+// reports whether it did. If it returns false without an error, no znode is left. It fails like Acquire
+// and like Mutex.TryLock.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (bool, error) {
 	g, _, err := s.acquire(ctx, n, false)
 	return g != nil, s.opError("tryacquire", err)
@@ -155,7 +156,8 @@ func (s *Semaphore) acquire(ctx context.Context, n int, patient bool) (*line.Gra
 
 // Contenders returns a Contender for each unit that is held, in the order of
 // acquisition, and then the contenders that wait in line, as of the time of the call:
-// see Mutex.Contenders. A contender in line does not say how many units it waits for.
+// see Mutex.Contenders. A contender in line does not say how many units it waits for. A Curator that is
+// first in line has its unit in the list while it waits, too: no client can tell that it does not hold it.
 func (s *Semaphore) Contenders(ctx context.Context) ([]Contender, error) {
 	return s.listContenders(ctx, "contenders", s.units.List, -1)
 }
