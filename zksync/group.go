@@ -162,30 +162,29 @@ func (g *Group) list(ctx context.Context, s *session.Session) ([]Member, error) 
 			return nil, false, err
 		}
 		found, err := znode.ReadAll(ctx, s, g.path, names)
-		if err != nil {
-			if names, err = g.memberNames(ctx, s, names); err == nil {
-				found, err = znode.ReadAll(ctx, s, g.path, names)
+		if whole = len(found) == len(names); err != nil {
+			// The data of another program's znode may be too large. Before ZooKeeper 3.8.4 no permission
+			// is needed to see that it is no member.
+			stats, failed := znode.StatAll(ctx, s, g.path, names)
+			if failed != nil {
+				return nil, false, err
 			}
+			var members []string
+			for _, z := range stats {
+				if isMember(z.Stat) {
+					members = append(members, z.Name)
+				}
+			}
+			found, err = znode.ReadAll(ctx, s, g.path, members)
+			whole = len(stats) == len(names) && len(found) == len(members)
 		}
 		for _, z := range found {
 			if isMember(z.Stat) {
 				all = append(all, memberOf(z.Name, z.Data, z.Stat))
 			}
 		}
-		return all, len(found) == len(names), err
+		return all, whole, err
 	})
-}
-
-// memberNames returns the names of the members among the children. It does not read the data, of which another
-// program's znode may have too much. Before ZooKeeper 3.8.4 it needs no permission either.
-func (g *Group) memberNames(ctx context.Context, s *session.Session, names []string) (members []string, err error) {
-	found, err := znode.StatAll(ctx, s, g.path, names)
-	for _, z := range found {
-		if isMember(z.Stat) {
-			members = append(members, z.Name)
-		}
-	}
-	return members, err
 }
 
 // isMember reports whether a child of the directory is a member: another program may

@@ -285,3 +285,30 @@ func TestMembersBesideALargeZnode(t *testing.T) {
 		}
 	})
 }
+
+// A group that always has a member is never listed as empty, also when the data of the znodes must be read again.
+// Breaks if Group.list compares the number of members that it has read with the members alone.
+func TestMembersAreNeverNone(t *testing.T) {
+	for _, large := range []bool{true, false} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			g := zksync.NewGroup(srv.Connect(t, session.WithMaxAnswer(4<<10)), "/g")
+			other := zksync.NewGroup(srv.Connect(t), "/g")
+			a, err := other.Join(t.Context(), "a", nil)
+			must(t, err)
+			if large {
+				must(t, srv.Create("/g/large", make([]byte, 8<<10)))
+			} else {
+				srv.Inject(zksynctest.Fault{Op: zkserver.OpGetData, Path: "/g/a", Do: zksynctest.Error(int32(zkserver.ErrSystem))})
+			}
+			// Between the listing and the second look at the children, b joins and then a leaves.
+			srv.Inject(zksynctest.Fault{Op: zkserver.OpExists, Path: "/g/a", Do: zksynctest.Call(func() {
+				_, err := other.Join(t.Context(), "b", nil)
+				must(t, err)
+				must(t, a.Leave())
+			})})
+			if all, err := g.Members(t.Context()); err != nil || roll(all) != "b= " {
+				t.Errorf("large %v: members %v, error %v; want b", large, all, err)
+			}
+		})
+	}
+}

@@ -237,14 +237,15 @@ func (pl *Pool) addOne(ctx context.Context, g *Grant) (*Grant, error) {
 	return g, nil
 }
 
-// withdraw discards a grant that could not be added to a pool because of err. If the pool is lost,
-// withdraw waits for the removal: a Try, which returns false then, promises that no znode is left.
+// withdraw discards a grant that could not be added to a pool because of err; err is nil if nobody
+// waits for the grant any more. Otherwise withdraw waits for the removal: a Try, which returns false if
+// the pool is lost, promises that no znode is left.
 func (g *Grant) withdraw(ctx context.Context, err error) error {
 	gone := g.discard()
-	if err == errTainted {
-		return cmp.Or(znode.AwaitRemoval(ctx, gone...), err)
+	if err == nil {
+		return nil
 	}
-	return err
+	return cmp.Or(znode.AwaitRemoval(ctx, gone...), err)
 }
 
 // tainted reports whether the pool is lost.
