@@ -124,7 +124,7 @@ var holdBugs = []bug{
 		"\treturn refused\n}", "\treturn nil\n}"}},
 		[]finder{tested("./zksync", "^TestTryReportsARefusedRemoval$")}},
 	{"return false from a try before its znode is deleted", []edit{{"zksync/internal/line/pool.go",
-		"\tif err == errTainted {\n\t\treturn cmp.Or(", "\tif err == nil {\n\t\treturn cmp.Or("}},
+		"\tif err == nil {\n\t\treturn nil\n\t}\n\treturn cmp.Or(", "\tif err != nil {\n\t\treturn err\n\t}\n\treturn cmp.Or("}},
 		[]finder{tested("./zksync", "^TestTryBesideALossLeavesNoZnode$")}},
 	{"semaphore: give a unit back to a client that came later", []edit{{"zksync/internal/line/leases.go",
 		"ok && znode.Earlier(seq, own) &&", "ok && seq != own &&"}},
