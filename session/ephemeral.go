@@ -17,10 +17,8 @@ import (
 // If a previous session of this Manager has left a znode of the same name, the Ephemeral
 // waits until that znode is gone. A znode that this Ephemeral has not created, even a persistent
 // znode, is a Conflict: the Ephemeral leaves it untouched, and creates its own znode when the
-// other znode is gone. That includes a znode of the same session, for example of an Election. Within a
-// session the Ephemeral knows its znode by the creation zxid. If the answer to the creation was lost, it takes
-// an ephemeral of the session for its own that was created since, has the same data, and was never written; and if
-// the ACL forbids to read the znode, any ephemeral of the session that may not be read.
+// other znode is gone. That includes a znode of the same session, for example of an Election, unless the
+// answer to the creation of this Ephemeral was lost and the other znode was created since.
 //
 //	e, err := m.Ephemeral(ctx, "/services/api/host-1", []byte(addr))
 //	if err != nil {
@@ -167,8 +165,8 @@ func (e *Ephemeral) Err() error {
 // of all.
 //
 // Data that another client writes into the znode stays until the next Set or session. If another client
-// replaces the znode by one of its own while Set writes, the data of the new znode may be overwritten: if both have
-// the same version, or if the ACL forbids this client to read the znode.
+// replaces the znode by one of its own unseen, because it does so while Set writes or because the ACL forbids
+// this client to read the znode, Set may overwrite the data of the new znode.
 func (e *Ephemeral) Set(ctx context.Context, data []byte) error {
 	if ctx.Err() != nil {
 		return opError("ephemeral", e.asked, Cancelled(ctx))

@@ -55,8 +55,7 @@ func TestEphemeralBesideAnotherAfterALostCreate(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 				m := srv.Connect(t)
 				s := current(t, m)
-				// With the data of the Ephemeral, so that nothing but the creation zxid tells them apart.
-				if _, err := s.Create(t.Context(), "/a", []byte("x"), zk.FlagEphemeral); err != nil {
+				if _, err := s.Create(t.Context(), "/a", nil, zk.FlagEphemeral); err != nil {
 					t.Fatal(err)
 				}
 				srv.Inject(fault)

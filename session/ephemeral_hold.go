@@ -93,36 +93,25 @@ func (n *owned) look() error {
 	n.w.Stop()
 	// keep stops this watch, also if the znode turns out to be gone.
 	n.w = w
-	if !exists {
+	if !exists || !n.made.owns(n.s, stat) {
 		return ErrRemoved
 	}
-	ours, err := n.made.owns(n.e.ctx, n.s, n.path, stat)
-	if err == nil && !ours {
-		err = ErrRemoved
-	}
 	n.version = stat.Version
-	return err
+	return nil
 }
 
 // write writes data to the znode.
 func (n *owned) write(data []byte, generation uint64) error {
 	e, s := n.e, n.s
-	// If the ACL forbids us to read the znode, no event has told of its end. So only a look right before the
-	// write shows a znode that another client has created in its place.
-	if err := n.look(); err != nil {
-		return err
-	}
-	// Another client may replace the znode after the look. The version protects the new znode, unless
-	// both znodes have been written equally often. Then only the Stat in the answer shows that the znode
-	// was not ours.
+	// Another client may have created a znode of the same name meanwhile. The version
+	// protects it, unless both znodes have been written equally often. Then only the Stat
+	// in the answer shows that the znode was not ours.
 	stat, err := s.Set(e.ctx, n.path, data, n.version)
 	switch ClassOf(err) {
 	case ClassOK:
-		if !n.made.mayOwn(s, stat) {
+		if !n.made.owns(s, stat) {
 			return ErrRemoved
 		}
-		// If the ACL forbids us to read the znode, nothing else shows its creation zxid.
-		n.made.succeed(stat.Czxid-1, stat.Czxid)
 		n.version, n.generation, n.dirty = stat.Version, generation, false
 		_ = n.f.end(e.ctx, nil)
 		e.data.settle(generation, data, nil)
@@ -137,7 +126,7 @@ func (n *owned) write(data []byte, generation uint64) error {
 		if err := s.Pause(e.ctx, n.f.times-1); err != nil {
 			return err
 		}
-		return nil // hold writes again, after a look
+		return n.look()
 	case ClassNoNode:
 		return ErrRemoved
 	default:

@@ -90,7 +90,7 @@ func (e *Ephemeral) keep(s *Session) error {
 			case !made.happened():
 			case n != nil:
 				e.leftover = e.removeOwn(s, n.path, n.version, &made)
-			case !e.cfg.sequential: // create has removed a sequential znode
+			case !e.cfg.sequential: // the clean-up of CreateProtected removes a sequential znode
 				e.leftover = e.removeOwn(s, e.asked, 0, &made) // a create without an answer has made version 0
 			}
 			return Cancelled(e.ctx)
@@ -134,22 +134,17 @@ func (e *Ephemeral) create(s *Session, f *failures, round int, made *attempt) (n
 	n = &owned{e: e, s: s, path: e.asked, made: made, generation: generation}
 	began, zxid := s.seenZxid.Load(), anyZxid
 	if e.cfg.sequential {
-		protected := Protect(e.asked)
-		n.path, err = s.createNamed(e.ctx, protected, data, zk.FlagEphemeralSequential, e.cfg.acl)
-		if ClassOf(err) == ClassCancelled {
-			// The create may be carried out yet, and Close returns when its znode is gone.
-			e.leftover = s.removeNamed(protected)
-		}
+		n.path, err = s.CreateProtected(e.ctx, e.asked, data, zk.FlagEphemeralSequential, e.cfg.acl...)
 	} else {
 		_, zxid, err = s.create(e.ctx, e.asked, data, zk.FlagEphemeral, e.cfg.acl)
 	}
 	n.refusal, n.dirty = err, err != nil
 	class := ClassOf(err)
 	switch class {
-	case ClassConnectionLost, ClassUnknown, ClassCancelled:
-		made.lose(began, data)
 	case ClassOK:
-		made.succeed(began, zxid)
+		*made = attempt{after: began, until: zxid}
+	case ClassConnectionLost, ClassUnknown, ClassCancelled:
+		made.lose(began)
 	}
 	switch class {
 	case ClassOK:
@@ -183,12 +178,6 @@ func (e *Ephemeral) create(s *Session, f *failures, round int, made *attempt) (n
 func (n *owned) claim(f *failures) (ours bool, err error) {
 	e, s, made := n.e, n.s, n.made
 	exists, stat, w, err := e.watchOwn(s, n.path)
-	if exists && err == nil {
-		if ours, err = made.owns(e.ctx, s, n.path, stat); err != nil {
-			w.Stop()
-			return false, err
-		}
-	}
 	class := ClassOf(err)
 	var obstacle error
 	switch {
@@ -213,7 +202,7 @@ func (n *owned) claim(f *failures) (ours bool, err error) {
 		// watch for the next creation would find our own znode.
 		w.Stop()
 		return false, nil
-	case ours:
+	case made.owns(s, stat):
 		n.w, n.version = w, stat.Version
 		return true, nil
 	case stat.EphemeralOwner == s.id:

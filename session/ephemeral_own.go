@@ -32,16 +32,8 @@ func ownsUnreadable(ctx context.Context, s *Session, path string) (bool, error) 
 	return false, nil
 }
 
-// removeNamed deletes the sequential znode of a createNamed that its ctx has ended, and returns when the znode or the
-// session is gone, or the refusal of the servers.
-func (s *Session) removeNamed(protected string) error {
-	dir, name := split(protected)
-	return <-s.janitor.add(&chore{dir: dir, guid: guidOf(name)})
-}
-
 // removeOwn deletes the znode that made has created, and retries until the session ends. version is the version
-// that s has given the znode: it counts if the znode may not be read. Then only the owner can be compared, so an
-// ephemeral of another part of the program in the same session that may not be read either is deleted, too.
+// that s has given the znode: it counts if the znode may not be read.
 func (e *Ephemeral) removeOwn(s *Session, path string, version int32, made *attempt) error {
 	ctx := withFailures(s.hold, e.noteFailure) // Close has ended the context of the Ephemeral
 	f := newFailures(ctx, s.m, "ephemeral", path, "the removal of the znode")
@@ -49,12 +41,11 @@ func (e *Ephemeral) removeOwn(s *Session, path string, version int32, made *atte
 	committed := false
 	for round := 0; ; round++ {
 		exists, stat, err := s.Exists(ctx, path)
-		ours, unreadable := false, ClassOf(err) == ClassNoAuth
+		ours, unreadable := exists && made.owns(s, stat), ClassOf(err) == ClassNoAuth
 		switch {
 		case unreadable:
 			ours, err = ownsUnreadable(ctx, s, path)
-		case exists && err == nil:
-			ours, err = made.owns(ctx, s, path, stat)
+		case ours:
 			version = stat.Version
 		}
 		switch {

@@ -55,13 +55,8 @@ func (s *Session) CreateProtected(ctx context.Context, path string, data []byte,
 	if err := checkPath(path, sequential(flags)); err != nil {
 		return "", opError("create", path, err)
 	}
-	created, err := s.createNamed(ctx, Protect(path), data, flags, acl)
-	return created, opError("create", path, err)
-}
-
-// createNamed is CreateProtected for a path that Protect has made.
-func (s *Session) createNamed(ctx context.Context, protected string, data []byte, flags int32, acl []zk.ACL) (string, error) {
 	// One GUID for all attempts, so that a look-up finds the znode of each of them.
+	protected := Protect(path)
 	r := s.m.records.create(protected, data, flags, acl)
 	paths, _, err := createProtected(ctx, s, protected, !sequential(flags), r, func(c *wire.Call) ([]string, []zk.MultiResponse, error) {
 		path, err := s.m.createdPath(c, nil)
@@ -71,7 +66,7 @@ func (s *Session) createNamed(ctx context.Context, protected string, data []byte
 		return []string{path}, nil, nil
 	})
 	if err != nil {
-		return "", err
+		return "", opError("create", path, err)
 	}
 	return paths[0], nil
 }

@@ -139,7 +139,7 @@ var sessionBugs = []bug{
 		"	case false && isIPv6(bare):\n"}},
 		[]finder{tested("./session", "TestConnectionStrings")}},
 	{"take a znode of another session for ours", []edit{{"session/ephemeral_keep.go",
-		"	case ours:\n		n.w, n.version = w, stat.Version\n",
+		"	case made.owns(s, stat):\n		n.w, n.version = w, stat.Version\n",
 		"	case stat.EphemeralOwner != 0:\n		n.w, n.version = w, stat.Version\n"}},
 		[]finder{enumerated("ephemeral", "group"), tested("./session", "Ephemeral")}},
 	{"leave an Ephemeral that may not be read at Close", []edit{{"session/ephemeral_own.go",
