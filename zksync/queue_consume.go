@@ -22,7 +22,7 @@ import (
 //     no message twice: it remembers the last 4,096 messages that it could not remove.
 //     Close the queue before its Manager.
 //   - Another consumer may get a received message again if the servers have refused its
-//     removal, for example because of a quota.
+//     removal, for example because of a quota or by an internal error twice.
 //   - A machine that was suspended until its session was lost delivers at most the one
 //     message that its channel offered before, although other consumers may have it.
 //

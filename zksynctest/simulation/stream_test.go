@@ -199,8 +199,9 @@ func (st *stream) again(id int, all []*receipt) {
 			if first.way == takeUnknown {
 				continue // the removal may have failed
 			}
-			// The servers refuse removals that exceed a quota.
-			switch lost := first.lost || st.lostSince(first) || st.w.plan.has(quota); {
+			// The servers refuse removals that exceed a quota, and all removals while they have errors.
+			refused := st.w.plan.has(quota, errsOfAll, errsOfWrites)
+			switch lost := first.lost || st.lostSince(first) || refused; {
 			case first.acked != 0 && first.acked < second.called:
 				st.w.fail("message %d was received again after it was acknowledged", id)
 			case first.way != messagesWay && first.value == second.value:
