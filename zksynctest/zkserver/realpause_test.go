@@ -83,6 +83,11 @@ func TestAPausedLeaderLikeARealOne(t *testing.T) {
 		// On a busy machine a report of the follower may come before the sweep. Then a long pause
 		// has the effect of a short pause.
 		outcomes[0] = append(outcomes[0], "answered true, code 0; the session lives: true")
+		// The thread of the leader that closes silent connections may come before the sweep and before the
+		// request. The embedded server closes a connection by a fault, and has no such thread.
+		if c.pause >= pauseTimeout {
+			outcomes[1] = append(outcomes[1], "closed; the session lives: true")
+		}
 		allowed[name] = outcomes
 		t.Logf("paused for %s, embedded: over a follower %q, over the leader %q", name, outcomes[0], outcomes[1])
 	}
