@@ -245,7 +245,7 @@ func (l *leases) crowded(ctx context.Context, s *session.Session, paths []string
 	if l.dir.Data != nil || dir != nil && int(dir.NumChildren) <= size {
 		return false, nil
 	}
-	names, _, err := s.Children(ctx, l.dir.Path)
+	names, _, err := znode.Children(ctx, s, l.dir.Path)
 	if err != nil {
 		return false, err
 	}
