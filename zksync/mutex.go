@@ -71,11 +71,12 @@ func (m *exclusive) LockContext(ctx context.Context) (context.Context, error) {
 
 // TryLock acquires the lock if no other caller holds a lock at path or is in line for
 // one, and reports whether it did. It takes one round trip to the server, or three if it
-// finds other contenders, and up to two more at the first use of a path. If it returns false without
-// an error, no znode is left. It fails like Lock, and with zk.ErrNoAuth if the server refuses to delete
-// the znode of the attempt, which then stays until the session ends. A znode of an earlier call of this process that is still being deleted in the background,
-// after a Lock that was cancelled or at the end of a linger, counts as another caller, and
-// so does a hold of this value that was lost and not unlocked.
+// finds other contenders, and up to two more at the first use of a path. If it returns
+// false without an error, no znode is left. It fails like Lock, and with zk.ErrNoAuth if
+// the server refuses to delete the znode of the attempt, which then stays until the session
+// ends. A znode of an earlier call of this process that is still being deleted in the
+// background, after a Lock that was cancelled or at the end of a linger, counts as another
+// caller, and so does a hold of this value that was lost and not unlocked.
 func (m *exclusive) TryLock(ctx context.Context) (bool, error) {
 	_, g, err := m.acquire(ctx, false, false)
 	return g != nil, m.opError("trylock", err)

@@ -232,7 +232,7 @@ func TestTheTimeOfALsEnds(t *testing.T) {
 	}
 }
 
-// The command who exits with 1 and says that nobody holds or waits, for a path without a znode as for a lock without contenders, and its JSON is
+// The command `zklock who` exits with 1 and says that nobody holds or waits, for a path without a znode as for a lock without contenders, and its JSON is
 // an entry without participants. A queue is not said to be held by nobody. The line to break is the one with zk.ErrNoNode in
 // whoCommand.run.
 func TestWhoOfNobody(t *testing.T) {
