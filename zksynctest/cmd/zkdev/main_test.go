@@ -33,10 +33,10 @@ func TestMain(m *testing.M) {
 
 // process is a zkdev in its own process.
 type process struct {
-	t    *testing.T
-	cmd  *exec.Cmd
-	addr string
-	rest chan string // the output after it listens
+	t      *testing.T
+	cmd    *exec.Cmd
+	addr   string
+	output *bufio.Reader
 }
 
 func launch(t *testing.T, args ...string) *process {
@@ -47,7 +47,7 @@ func launch(t *testing.T, args ...string) *process {
 // launchBy starts zkdev with a shell command line.
 func launchBy(t *testing.T, line string, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, cmd: exec.Command("sh", append([]string{"-c", line, os.Args[0]}, args...)...), rest: make(chan string, 1)}
+	p := &process{t: t, cmd: exec.Command("sh", append([]string{"-c", line, os.Args[0]}, args...)...)}
 	p.cmd.Env = append(os.Environ(), asServer+"=1")
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
@@ -60,23 +60,24 @@ func launchBy(t *testing.T, line string, args ...string) *process {
 		_ = p.cmd.Process.Kill()
 		_ = p.cmd.Wait()
 	})
-	lines := bufio.NewReader(stderr)
+	p.output = bufio.NewReader(stderr)
+	_, addr, _ := strings.Cut(p.await("listening on "), "listening on ")
+	p.addr = strings.TrimSpace(addr)
+	return p
+}
+
+// await reads the output up to the first line that contains the text, and returns that line.
+func (p *process) await(text string) string {
+	p.t.Helper()
 	for {
-		line, err := lines.ReadString('\n')
-		if err != nil {
-			t.Fatalf("it ended before it listened: %q", line)
+		line, err := p.output.ReadString('\n')
+		if strings.Contains(line, text) {
+			return line
 		}
-		if _, addr, ok := strings.Cut(line, "listening on "); ok {
-			p.addr = strings.TrimSpace(addr)
-			break
+		if err != nil {
+			p.t.Fatalf("it ended before it said %q: %q", text, line)
 		}
 	}
-	go func() {
-		var b bytes.Buffer
-		_, _ = lines.WriteTo(&b)
-		p.rest <- b.String()
-	}()
-	return p
 }
 
 // The process survives when it has no file descriptors left for connections, and serves again when
@@ -91,11 +92,10 @@ func TestNoFileDescriptorsLeft(t *testing.T) {
 		}
 		conns = append(conns, c)
 	}
-	time.AfterFunc(200*time.Millisecond, func() {
-		for _, c := range conns {
-			c.Close()
-		}
-	})
+	p.await("too many open files")
+	for _, c := range conns {
+		c.Close()
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	m, err := session.Connect(ctx, p.addr)
@@ -107,20 +107,23 @@ func TestNoFileDescriptorsLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Close() // while a server answers: Close without one waits for a second
-	if said, status := p.end(syscall.SIGTERM); status != 0 || !strings.Contains(said, "too many open files") {
+	if said, status := p.end(syscall.SIGTERM); status != 0 {
 		t.Errorf("status %d, %q", status, said)
 	}
 }
 
-// end sends a signal and returns the remaining output and the exit status.
+// end sends a signal and returns the output that no await has read, and the exit status.
 func (p *process) end(sig os.Signal) (string, int) {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(sig); err != nil {
 		p.t.Fatal(err)
 	}
-	said := <-p.rest
+	said, err := io.ReadAll(p.output)
+	if err != nil {
+		p.t.Error(err)
+	}
 	_ = p.cmd.Wait()
-	return said, p.cmd.ProcessState.ExitCode()
+	return string(said), p.cmd.ProcessState.ExitCode()
 }
 
 // The data that a client wrote, and its session with its ephemeral, survive kill -9 of zkdev.
