@@ -18,13 +18,17 @@ func TestCutAfterForward(t *testing.T) {
 			cut.Op = zkserver.OpCreate
 			began := time.Now()
 			s.Inject(cut)
+			committed := s.Inject(zkserver.Fault{Path: "/a", At: zkserver.AfterCommit})
 			r.send(zkserver.OpCreate, createRec("/a", "", 0))
 			r.send(zkserver.OpPing, nil)
 			synctest.Wait()
+			if committed.Count() != 1 {
+				t.Errorf("%d faults struck after the leader had carried the request out, want 1", committed.Count())
+			}
 			if _, there := s.Get("/a"); !there {
 				t.Fatal("the leader has not carried the request out")
 			}
-			if ops := s.Ops(); !ops[len(ops)-2].Done || ops[len(ops)-2].Fault != "CutAfterForward BeforeCommit" {
+			if ops := s.Ops(); !ops[len(ops)-2].Done || ops[len(ops)-2].Fault != "CutAfterForward BeforeCommit, Nothing AfterCommit" {
 				t.Fatalf("%v", ops)
 			}
 			other.want(zkserver.ErrNoNode, zkserver.OpExists, existsRec("/a")) // the change did not reach this endpoint

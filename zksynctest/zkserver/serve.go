@@ -183,10 +183,14 @@ func (c *conn) refuse(op OpCode, code Code) result {
 func (c *conn) answer(target *subject, res result, began time.Time, delayed bool) bool {
 	s := c.s
 	c.finish(target.op, res, c.req.Subs)
-	if !res.silent && (target.wouldStrike(AfterCommit) || target.wouldStrike(BeforeReply)) {
+	if !res.silent && (target.wouldStrike(AfterCommit) || target.wouldStrike(BeforeReply)) ||
+		res.lost && target.wouldStrike(AfterCommit) {
 		c.out.cork()
 		s.mu.Unlock()
 		v := c.strike(AfterCommit, target)
+		if res.lost {
+			v.lost, v.failed = true, false // there is no answer that the faults could change
+		}
 		if !v.lost && !v.hangUp {
 			v = c.strike(BeforeReply, target).after(v)
 		}
