@@ -25,7 +25,7 @@ func (r *Readers) Downgrade(ctx context.Context, q *LocalQueue, g *Grant) (*Gran
 		g, err = r.exchange(ctx, q.shared)
 	}
 	// In doubt, endTurn deletes the writer's znode, and MultiProtected deletes the reader's.
-	q.endTurn(false)
+	q.endTurn(nil)
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func (q *LocalQueue) Acquire(ctx context.Context) (*Grant, error) {
 		return nil, err
 	}
 	if err := q.reach(ctx); err != nil {
-		q.endTurn(false)
+		q.endTurn(nil)
 		return nil, err
 	}
 	return q.shared.grant, nil
@@ -83,10 +83,7 @@ func (q *LocalQueue) TryAcquire(ctx context.Context) (*Grant, error) {
 // Release ends a hold, and hands its contender to the next goroutine, keeps it, or
 // deletes it and waits for the answer. It fails with the loss if the hold was lost.
 func (q *LocalQueue) Release(g *Grant) error {
-	// endTurn returns the loss, if there is one, and decides by it what becomes of the
-	// contender.
-	g.end()
-	return q.endTurn(true)
+	return q.endTurn(g)
 }
 
 // startTurn waits for the fair mutex. Call endTurn to leave it.
@@ -155,24 +152,27 @@ func (q *LocalQueue) discardShared() {
 	q.shared = nil
 }
 
-// endTurn leaves the fair mutex, after a hold or without one; see LocalQueue. If a hold
-// was released, endTurn fails with its loss.
-func (q *LocalQueue) endTurn(released bool) error {
+// endTurn ends a hold, or nil if there was none, and leaves the fair mutex; see LocalQueue.
+// It fails with the loss of the hold.
+func (q *LocalQueue) endTurn(released *Grant) error {
+	var lost error
+	if released != nil {
+		lost = released.end()
+	}
 	c := q.shared
 	if c == nil || c.state == gone {
 		q.shared = nil
 		q.turn.unlock()
 		return nil
 	}
-	var lost error
-	if c.state == granted {
+	if released == nil && c.state == granted {
 		lost = c.grant.Lost()
 	}
 	// After handOver, the shared contender belongs to the next goroutine.
 	if lost == nil && c.state != inDoubt && q.turn.handOver() {
 		return nil
 	}
-	if !released || lost != nil {
+	if released == nil || lost != nil {
 		// No answer is awaited: the caller's ctx may have ended, or nothing is held any more.
 		q.discardShared()
 		q.turn.unlock()

@@ -173,7 +173,7 @@ func (u *Units) stand(ctx context.Context, n int) (g *Grant, err error) {
 		}
 		return err
 	})
-	u.local.endTurn(false)
+	u.local.endTurn(nil)
 	return g, err
 }
 
@@ -194,7 +194,7 @@ func (u *Units) try(ctx context.Context, n int) (*Grant, error) {
 		// of other processes fail.
 		err = znode.AwaitRemoval(ctx, u.local.shared.discard())
 	}
-	u.local.endTurn(false)
+	u.local.endTurn(nil)
 	return g, err
 }
 
