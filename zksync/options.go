@@ -81,9 +81,10 @@ func WithSizeFrom(path string) SemaphoreOption {
 //
 // Producers with this option never exceed n among themselves. Other producers ignore n: beside
 // them, a producer with this option may put messages into a full queue until it counts again,
-// which it does after the first request that ends more than 100 ms after its last count. A producer that
-// finds the queue full lists it after each change: use the option for thousands of
-// messages rather than for millions.
+// which it does after the first request that ends more than 100 ms after its last count. The same holds
+// after another client has deleted zksync-limit, whose version shows a producer whether others have put
+// messages since its count. A producer that finds the queue full lists it after each change: use
+// the option for thousands of messages rather than for millions.
 func WithCapacity(n int) QueueOption {
 	return queueOption{checked(n > 0, func(c *config) { c.capacity = n }, "WithCapacity: %d, want at least 1", n)}
 }
