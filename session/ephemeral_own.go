@@ -52,8 +52,10 @@ func (e *Ephemeral) removeOwn(s *Session, path string, version int32, made *atte
 		case err != nil:
 		case ours:
 			// Another client may have created a znode of the same name since the look. The version
-			// protects it, unless both znodes have been written equally often.
-			err = s.Delete(ctx, path, version)
+			// protects it, unless both znodes have been written equally often. So the request is not
+			// repeated without another look, as Delete would do.
+			c, failed := s.requests.try(ctx, s.m.records.versioned(wire.OpDelete, path, version))
+			err = opError("delete", path, s.m.failure(c, failed))
 			if unreadable && ClassOf(err) == ClassBadVersion {
 				version = -1 // our znode was written meanwhile, and nothing shows its version
 			}

@@ -174,3 +174,20 @@ func TestCallsOfAnEphemeralSayWhyTheyWait(t *testing.T) {
 		})
 	}
 }
+
+// Close of an Ephemeral leaves the znode that another client has created at the path when the answer to the removal
+// was lost.
+func TestCloseLeavesALaterZnode(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		e := keepEphemeral(t, srv.Connect(t), "/a", "x")
+		removal := zkserver.Fault{Op: zkserver.OpDelete, Path: "/a", At: zkserver.AfterCommit}
+		removal.Do = zkserver.Call(func() { mustBe(t, srv.Create("/a", []byte("another")), nil) })
+		srv.Inject(removal)
+		removal.Do = zkserver.Disconnect
+		srv.Inject(removal)
+		mustBe(t, e.Close(), nil)
+		if data, ok := srv.Get("/a"); string(data) != "another" {
+			t.Errorf("Close has removed the znode of another client: %q, %v", data, ok)
+		}
+	})
+}

@@ -111,12 +111,18 @@ func (e *Election) Run(ctx context.Context, work func(ctx context.Context) error
 		return e.opError("run", e.err)
 	}
 	var result error // of the last work
+	var ended error  // the end of the wait for leadership, by ctx or by WithMaxWait
 	err := e.m.Retry(ctx, func(*session.Session) error {
 		lead, g, err := e.campaign(ctx)
-		if session.ClassOf(err) == session.ClassRemoved {
+		switch class := session.ClassOf(err); {
+		case class == session.ClassRemoved:
 			return errCampaignAgain
-		}
-		if err != nil {
+		case class == session.ClassCancelled:
+			// Retry would begin again if the session has ended under which it called this function. The
+			// campaign has gone on over the loss of sessions already.
+			ended = err
+			return nil
+		case err != nil:
 			return err
 		}
 		var lost bool
@@ -133,6 +139,9 @@ func (e *Election) Run(ctx context.Context, work func(ctx context.Context) error
 		e.m.Logger().Warn("leadership lost", zap.String("path", e.path), zap.NamedError("result", result))
 		return errCampaignAgain
 	})
+	if err == nil {
+		err = ended
+	}
 	switch {
 	case err == nil:
 		return result

@@ -40,3 +40,26 @@ func TestResignationLeavesTheNextLeader(t *testing.T) {
 		})
 	}
 }
+
+// WithMaxWait bounds the wait of Run, also if sessions are lost meanwhile.
+func TestRunWaitsNoLongerThanMaxWait(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		_, err := zksync.NewElection(srv.Connect(t), master).Campaign(t.Context())
+		must(t, err)
+		m := srv.Connect(t)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		running := start(func() error {
+			return zksync.NewElection(m, master, zksync.WithMaxWait(time.Minute)).Run(ctx, func(context.Context) error { return nil })
+		})
+		began := time.Now()
+		for range 2 {
+			time.Sleep(25 * time.Second)
+			must(t, srv.ExpireSession(live(t, m).ID()))
+		}
+		err = <-running
+		if took := time.Since(began); took != time.Minute || !errors.Is(err, zksync.ErrMaxWait) {
+			t.Errorf("Run took %v: %v", took, err)
+		}
+	})
+}

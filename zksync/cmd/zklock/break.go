@@ -146,7 +146,8 @@ func deleteZnode(ctx context.Context, m *session.Manager, one participant) (dele
 			deleted = err == nil && unanswered
 			return err
 		}
-		err = s.Delete(ctx, one.Path, stat.Version)
+		// Delete would repeat the request without another look when its answer is lost.
+		_, err = s.Multi(ctx, &zk.DeleteRequest{Path: one.Path, Version: stat.Version})
 		if errors.Is(err, zk.ErrNoNode) {
 			deleted = unanswered
 			return nil

@@ -12,9 +12,12 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-zksync/toolkit/internal/servers"
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 // break does not report a lock as broken that its holder released before the answer. The line to break is the one with
@@ -118,6 +121,38 @@ func TestTheOutputCannotBeWritten(t *testing.T) {
 		if status != statusEnsemble || !strings.Contains(errs.String(), "no space left") {
 			t.Errorf("%v: status %d, %q", args, status, errs)
 		}
+	}
+}
+
+// break leaves the znode that another client has created at the path when the answer to the deletion was lost.
+func TestBreakLeavesALaterZnode(t *testing.T) {
+	srv := zksynctest.Start(t)
+	m := srv.Connect(t)
+	s, err := m.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Create(t.Context(), "/lock", nil, zk.FlagEphemeral); err != nil {
+		t.Fatal(err)
+	}
+	_, stat, err := s.Exists(t.Context(), "/lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	deletion := zksynctest.Fault{At: zksynctest.AfterCommit, Path: "/lock", Match: func(op zkserver.Op) bool {
+		return op.Code == zkserver.OpDelete || op.Code == zkserver.OpMulti
+	}}
+	deletion.Do = zksynctest.Call(func() {
+		if err := srv.Create("/lock", []byte("another")); err != nil {
+			t.Error(err)
+		}
+	})
+	srv.Inject(deletion)
+	deletion.Do = zksynctest.Disconnect
+	srv.Inject(deletion)
+	deleted, err := deleteZnode(t.Context(), m, participant{Path: "/lock", Token: stat.Czxid})
+	if data, _ := srv.Get("/lock"); !deleted || err != nil || string(data) != "another" {
+		t.Errorf("deleted %v, %v, and the znode has %q", deleted, err, data)
 	}
 }
 

@@ -129,4 +129,8 @@ var holdBugs = []bug{
 	{"semaphore: give a unit back to a client that came later", []edit{{"zksync/internal/line/leases.go",
 		"ok && znode.Earlier(seq, own) &&", "ok && seq != own &&"}},
 		[]finder{tested("./zksync", "^TestAcquireBeforeACurator$")}},
+	{"let Run wait anew after a lost session", []edit{{"zksync/election.go",
+		"		case class == session.ClassCancelled:\n",
+		"		case false:\n"}},
+		[]finder{tested("./zksync", "^TestRunWaitsNoLongerThanMaxWait$")}},
 }
