@@ -120,6 +120,58 @@ func TestMoveToWhoseTargetIsClosed(t *testing.T) {
 	}
 }
 
+// The wait of a MoveTo ends with ErrLost when another client has deleted the ledger, and the message comes again
+// (delivery_remove.go: the context waits).
+func TestMoveToWhoseLedgerIsDeleted(t *testing.T) {
+	for name, fill := range map[string]func(t *testing.T, srv *zksynctest.Server, dead *zksync.Queue){
+		"without room":         func(*testing.T, *zksynctest.Server, *zksync.Queue) {},
+		"with a spent counter": spend,
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				m := srv.Connect(t)
+				const n = 2 // with a limit, the second MoveTo waits behind the first one
+				q := zksync.NewQueue(m, queuePath, zksync.WithPrefetch(n))
+				defer closeQueue(t, q)
+				offer(t, srv.Connect(t), queuePath, 0, n)
+				var opts []zksync.QueueOption
+				if name == "without room" {
+					opts = append(opts, zksync.WithCapacity(1))
+				}
+				dead := zksync.NewQueue(m, "/dead", opts...)
+				defer closeQueue(t, dead)
+				put(t, dead, "x")
+				fill(t, srv, dead)
+				var moved []<-chan error
+				for _, data := range numbers(0, n) {
+					msg := next(t, q.Messages(), data)
+					moved = append(moved, background(t.Context(), func(ctx context.Context) error { return msg.MoveTo(ctx, dead) }))
+				}
+				removeLedgers(srv)
+				for _, done := range moved {
+					select {
+					case err := <-done:
+						if !errors.Is(err, zksync.ErrLost) {
+							t.Errorf("MoveTo: %v, want ErrLost", err)
+						}
+					case <-time.After(time.Hour):
+						t.Fatal("MoveTo waits an hour after its ledger was deleted")
+					}
+				}
+				again := make(map[string]bool)
+				for range n {
+					msg := <-q.Messages()
+					again[string(msg.Data)] = true
+					ack(t, msg)
+				}
+				if len(again) != n {
+					t.Errorf("%v came again, want all messages", again)
+				}
+			})
+		})
+	}
+}
+
 // spend spends the counter of the directory /dead.
 func spend(t *testing.T, srv *zksynctest.Server, dead *zksync.Queue) {
 	t.Helper()

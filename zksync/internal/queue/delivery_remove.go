@@ -43,14 +43,20 @@ func (d *Delivery) MoveTo(ctx context.Context, to Target) error {
 func (d *Delivery) remove(to *Target) error {
 	waits, fail := d.v.life.ctx, d.outcomeOf
 	if to != nil {
-		// The waits in the target end when Close begins, of this value or of the value of the target.
+		// The waits in the target end when Close begins, of this value or of the value of the target, and
+		// when the ledger is gone: other consumers may have the message then.
 		var cancel context.CancelCauseFunc
 		waits, cancel = context.WithCancelCause(waits)
 		defer cancel(nil)
 		defer context.AfterFunc(to.Life, func() { cancel(ErrClosed) })()
+		defer context.AfterFunc(d.l.usable, func() { cancel(context.Cause(d.l.usable)) })()
 		fail = func(err error, sent bool) error {
-			if session.ClassOf(err) == session.ClassCancelled && d.v.life.ctx.Err() == nil && to.Life.Err() != nil {
-				err = ErrClosed // the value of the target
+			if session.ClassOf(err) == session.ClassCancelled && d.v.life.ctx.Err() == nil {
+				if d.l.usable.Err() != nil {
+					err = context.Cause(d.l.usable)
+				} else if to.Life.Err() != nil {
+					err = ErrClosed // the value of the target
+				}
 			}
 			return d.outcomeOf(err, sent)
 		}
