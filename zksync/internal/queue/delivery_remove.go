@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -136,7 +137,13 @@ func (d *Delivery) repair(ctx context.Context, to *Target, why error) (failed er
 	case class == session.ClassBadVersion && to.Gate != nil:
 		// Another producer has put into the target since its messages were counted.
 		return to.Gate.Refused(why)
-	case class == session.ClassNodeExists && to.Dir != d.v.cfg.Path: // in its own queue the message would wait for itself
+	case class == session.ClassNodeExists && (to.Dir == d.v.cfg.Path || to.Dir == d.ref.partition.dir):
+		other := "another queue"
+		if to.later {
+			other = "another delay"
+		}
+		return fmt.Errorf("%s has no free number, and would wait for this message: choose %s: %w", to.Dir, other, why)
+	case class == session.ClassNodeExists:
 		failed = commit.FreeNumber(ctx, s, to.Dir, to.NumberOf)
 	case class == session.ClassNoNode:
 		// The message, the directory of the target or its limit may be missing.
