@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,20 +64,30 @@ func (o *orderZnode) open(ctx context.Context) (string, error) {
 // server lags, the version is an old one, and the request is refused. It returns the path of
 // the order znode.
 func (o *orderZnode) rename(ctx context.Context, version int32, missing string) (path string, err error) {
-	names, _, err := o.s.Children(ctx, o.dir)
+	name, err := o.unnamed(ctx, missing)
 	if err != nil {
 		return "", err
 	}
-	for _, name := range names {
-		// This order znode has the claims of all consumers: only its name was overwritten.
-		if path = znode.Join(o.dir, name); strings.HasPrefix(name, orderPrefix) && path != missing {
-			if _, err := o.s.Set(ctx, o.dir, []byte(name), version); err != nil {
-				return "", err
-			}
-			return path, nil
-		}
+	if name == "" {
+		return o.createFirst(ctx, func(name string) any { return &zk.SetDataRequest{Path: o.dir, Data: []byte(name), Version: version} })
 	}
-	return o.createFirst(ctx, func(name string) any { return &zk.SetDataRequest{Path: o.dir, Data: []byte(name), Version: version} })
+	if _, err = o.s.Set(ctx, o.dir, []byte(name), version); err == nil {
+		path = znode.Join(o.dir, name)
+	}
+	return path, err
+}
+
+// unnamed returns the name of an order znode at another path than missing, which has the claims of all consumers
+// although its name was overwritten. It returns an empty name if there is none.
+func (o *orderZnode) unnamed(ctx context.Context, missing string) (name string, err error) {
+	names, _, err := o.s.Children(ctx, o.dir)
+	i := slices.IndexFunc(names, func(name string) bool {
+		return strings.HasPrefix(name, orderPrefix) && znode.Join(o.dir, name) != missing
+	})
+	if err != nil || i < 0 {
+		return "", err
+	}
+	return names[i], nil
 }
 
 // createFirst creates an order znode without a predecessor, together with the write of its

@@ -81,14 +81,21 @@ func (c *Config) readTable(ctx context.Context, s *session.Session, partitions [
 	for missing := ""; ; {
 		data, _, err := s.Get(ctx, o.dir)
 		name := string(data)
-		switch {
-		case session.ClassOf(err) == session.ClassNoNode, err == nil && (!strings.HasPrefix(name, orderPrefix) || name == missing):
-			// Without an order znode, no message is claimed.
+		if err == nil && (!strings.HasPrefix(name, orderPrefix) || znode.Join(o.dir, name) == missing) {
+			name, err = o.unnamed(ctx, missing)
+		}
+		if session.ClassOf(err) == session.ClassNoNode {
+			// There are no ledgers, either, so no message is claimed.
 			return &claimTable{}, nil
-		case err != nil:
+		}
+		if err != nil {
 			return nil, err
 		}
-		st, err := o.read(ctx, znode.Join(o.dir, name))
+		// Without an order znode, a consumer creates one, and a recovery makes the messages in ledgers claimed.
+		st := &orderState{table: &claimTable{recovered: -1, partitions: make(map[int64]*partitionClaims)}}
+		if name != "" {
+			st, err = o.read(ctx, znode.Join(o.dir, name))
+		}
 		if err == nil && st.needsRecovery() {
 			var r *recovery
 			if r, err = readRecovery(ctx, c, s, st, st.table.clone(), partitions); err == nil {
@@ -99,7 +106,7 @@ func (c *Config) readTable(ctx context.Context, s *session.Session, partitions [
 		case session.ClassOK:
 			return st.table, nil
 		case session.ClassNoNode:
-			missing = name // unless it was replaced
+			missing = znode.Join(o.dir, name) // unless it was replaced
 		default:
 			return nil, err
 		}

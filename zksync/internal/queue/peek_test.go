@@ -36,6 +36,31 @@ func TestPeek(t *testing.T) {
 	})
 }
 
+// Peek passes over messages in the ledgers of living consumers also if another client has deleted the order znode, emptied
+// it or overwritten its name.
+func TestPeekWithoutTheOrderZnode(t *testing.T) {
+	for name, harm := range map[string]func(r rig, order string) error{
+		"deleted":          func(r rig, order string) error { return r.srv.Delete(order) },
+		"emptied":          func(r rig, order string) error { return r.srv.Set(order, nil) },
+		"name overwritten": func(r rig, _ string) error { return r.srv.Set("/q/"+claimsName, nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			withRig(t, 3, func(r rig) {
+				a, b := r.open(InOrder, true), r.open(InOrder, false)
+				a.receive(2)
+				r.must(harm(r, a.state().path))
+				before := r.srv.Zxid()
+				if data, ok, err := b.Peek(r.Context()); string(data) != "2" || !ok || err != nil {
+					r.Errorf("Peek: %q, %v, %v, want 2", data, ok, err)
+				}
+				if r.srv.Zxid() != before {
+					r.Error("Peek has written")
+				}
+			})
+		})
+	}
+}
+
 // Peek returns a message that was put before the call, also if its server lags and knows only a message that cannot be read.
 func TestPeekBehindAnUnreadableMessage(t *testing.T) {
 	withRig(t, 0, func(r rig) {
