@@ -40,7 +40,7 @@ var deliveryBugs = []bug{
 	{"join the line again while a contender may exist", []edit{{"zksync/internal/queue/idle.go",
 		"		if path, err = l.find(ctx, dir, id); err == nil && path == \"\" {\n			err, unclear = unclear, nil\n		}\n		return err\n	}\n",
 		"		go l.discard(context.WithoutCancel(ctx), dir, id)\n		err, unclear = unclear, nil\n		return err\n	}\n"}},
-		[]finder{tested("./zksync", "^TestWritesThatFailForLong$")}},
+		[]finder{enumeratedIn("large", "delay-two"), tested("./zksync", "^TestWritesThatFailForLong$")}},
 	{"ledger: create another ledger before one that has failed is gone", []edit{{"zksync/internal/queue/ledger_open.go",
 		"failed != nil {", "false {\n		_ = failed"}},
 		[]finder{tested("./zksync", "^TestWritesThatFailForLong$")}},

@@ -81,7 +81,7 @@ var foreignBugs = []bug{
 		[]finder{tested("./zksync/internal/queue", "^TestMessagesGivenBackThatDoNotFit$")}},
 	{"ledger: leave a recovery no room for the entries that are there", []edit{{"zksync/internal/queue/recovery.go",
 		"	limit = max(limit, len(r.base.encode()))\n", ""}},
-		[]finder{tested("./zksync/internal/queue", "^TestRecoveryInAFullTable$")}},
+		[]finder{enumeratedIn("full", "queue-line"), tested("./zksync/internal/queue", "^TestRecoveryInAFullTable$")}},
 	{"ledger: return all messages that have an entry, also if they split a range", []edit{{"zksync/internal/queue/recovery.go",
 		"n == 0 || len(t.encode()) <= limit {", "n <= len(known) || len(t.encode()) <= limit {"}},
 		[]finder{tested("./zksync/internal/queue", "^TestRecoveryOfPartsOfRanges$")}},

@@ -16,7 +16,7 @@ var leaseBugs = []bug{
 	{"make a contact of a hold every fifth of the timeout", []edit{{"session/proof.go",
 		"	contactFraction = 12 ",
 		"	contactFraction = 5 "}},
-		[]finder{tested("./zksync", "^TestCutsThatCostNoHold$")}},
+		[]finder{enumeratedIn("small", "queue-keep"), tested("./zksync", "^TestCutsThatCostNoHold$")}},
 	{"begin a hold that ends before its next commit", []edit{{"session/leases.go",
 		"	return v.proof.deadline.Sub(next) > v.proof.timeout/answerFraction\n",
 		"	return v.proof.deadline.After(now) || next.IsZero()\n"}},

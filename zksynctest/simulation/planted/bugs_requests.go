@@ -29,7 +29,7 @@ var requestBugs = []bug{
 	{"put a GUID behind a slash that a path does not have", []edit{{"session/protected.go",
 		"	return path[:name] + protectedPrefix",
 		"	return path[:name] + \"/\" + protectedPrefix"}},
-		[]finder{tested("./session", "^TestProtectOfAnInvalidPath$")}},
+		[]finder{enumerated("protected"), tested("./session", "^TestProtectOfAnInvalidPath$")}},
 	{"send a credential above the limit of requests", []edit{{"session/options.go",
 		"	for _, a := range c.auth {\n		// Otherwise",
 		"	for _, a := range c.auth[:0] {\n		// Otherwise"}},
