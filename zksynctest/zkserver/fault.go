@@ -187,8 +187,10 @@ func (a Action) String() string {
 	return "Nothing"
 }
 
-// wait runs the part of an action that takes time, and returns early if the connection ends.
-func (a Action) wait(done <-chan struct{}) {
+// wait runs the part of an action that takes time. It returns false if the connection ended before
+// the action did. An action that does not wait runs on a connection that has ended, too, because the
+// frames that were queued before the end still arrive.
+func (a Action) wait(done <-chan struct{}) bool {
 	switch a.kind {
 	case actDelay:
 		t := time.NewTimer(a.delay)
@@ -196,15 +198,23 @@ func (a Action) wait(done <-chan struct{}) {
 		select {
 		case <-t.C:
 		case <-done:
+			return false
 		}
 	case actHold:
 		select {
 		case <-a.until:
+			return true
+		default:
+		}
+		select {
+		case <-a.until:
 		case <-done:
+			return false
 		}
 	case actCall:
 		a.call()
 	}
+	return true
 }
 
 // matches reports whether the fault's Path matches path.

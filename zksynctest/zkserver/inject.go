@@ -191,11 +191,8 @@ func (c *conn) act(seg *segment) (send, alive bool) {
 			return false, false
 		default:
 			inj.announce()
-			do.wait(c.done)
-			select {
-			case <-c.done:
+			if !do.wait(c.done) {
 				return false, false
-			default:
 			}
 		}
 	}

@@ -67,7 +67,8 @@ func (c *conn) flush() {
 		return
 	}
 	for _, seg := range c.out.take(nil) {
-		if seg.hits != nil || !c.send(seg.b) {
+		send, alive := c.act(&seg)
+		if !alive || send && !c.send(seg.b) {
 			return
 		}
 		c.out.wrote(len(seg.b))

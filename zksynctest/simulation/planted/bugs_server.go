@@ -91,4 +91,8 @@ var serverBugs = []bug{
 		"len(members) > 0 && len(list)",
 		"len(members) > 1 && len(list)"}},
 		[]finder{tested("./zksynctest/cmd/zkdev", "^TestAddresses$")}},
+	{"zkserver: lose an event whose fault does nothing", []edit{{"zksynctest/zkserver/inject.go",
+		"			if !do.wait(c.done) {\n				return false, false\n			}\n",
+		"			do.wait(c.done)\n			select {\n			case <-c.done:\n				return false, false\n			default:\n			}\n"}},
+		[]finder{tested("./zksynctest/zkserver", "^TestFaultsOnWatchAtTheEndOfAConnection$")}},
 }

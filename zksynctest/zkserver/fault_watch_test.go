@@ -1,0 +1,60 @@
+package zkserver_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// A Fault OnWatch that does not wait keeps no frame from a connection that ends: the events and the replies that were queued before the
+// end still arrive.
+func TestFaultsOnWatchAtTheEndOfAConnection(t *testing.T) {
+	for name, do := range map[string]zkserver.Action{"nothing": {}, "call": zkserver.Call(func() {}), "drop": zkserver.Drop} {
+		for end, f := range map[string]func(r *raw, s *zkserver.Server){
+			"closeSession": func(r *raw, _ *zkserver.Server) { r.send(zkserver.OpCloseSession, nil) },
+			"expiry": func(r *raw, s *zkserver.Server) {
+				if err := s.ExpireSession(r.id); err != nil {
+					t.Error(err)
+				}
+			},
+			"disconnect": func(r *raw, s *zkserver.Server) {
+				s.Inject(zkserver.Fault{Op: zkserver.OpDelete, Path: "/e", At: zkserver.BeforeReply, Do: zkserver.Disconnect})
+				r.send(zkserver.OpDelete, rec{}.str("/e").i32(-1))
+			},
+		} {
+			t.Run(name+"/"+end, func(t *testing.T) {
+				for range 20 { // the writer notices the end before or after it has taken the frames
+					inBubble(t, func(t *testing.T, s *zkserver.Server) {
+						r := session(t, s, 10*time.Second)
+						r.create("/e", 1)
+						r.create("/f", 1)
+						r.want(0, zkserver.OpGetData, watchRec("/e"))
+						r.want(0, zkserver.OpGetData, watchRec("/f"))
+						inj := s.Inject(zkserver.Fault{At: zkserver.OnWatch, Path: "/e", Do: do})
+						f(r, s)
+						want := map[event]bool{}
+						if name != "drop" {
+							want[event{2, "/e"}] = true
+						}
+						if end != "disconnect" {
+							want[event{2, "/f"}] = true
+						}
+						for range len(want) {
+							if ev := r.event(); !want[ev] {
+								t.Fatalf("%v, want one of %v", ev, want)
+							}
+						}
+						if end == "closeSession" {
+							r.recv()
+						}
+						r.closed()
+						if inj.Count() != 1 {
+							t.Errorf("struck %d times", inj.Count())
+						}
+					})
+				}
+			})
+		}
+	}
+}
