@@ -142,7 +142,9 @@ var CutAfterForward = Action{kind: actCutOff}
 var Throttle = Action{kind: actError, code: ErrThrottledOp, throttles: true}
 
 // Delay stops the connection for d of the server's time. Later requests, replies and events of the
-// connection wait behind the delayed one. Other connections continue. A delayed ConnectRequest does not
+// connection wait behind the delayed one. An event of a change that was made before a delayed
+// request is carried out waits, too, and precedes the reply. The frames that wait are lost if the
+// connection ends meanwhile. Other connections continue. A delayed ConnectRequest does not
 // extend the time that the server gives a connection without a session, 10 to 20 s.
 func Delay(d time.Duration) Action { return Action{kind: actDelay, delay: d} }
 

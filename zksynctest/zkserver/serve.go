@@ -107,6 +107,8 @@ func (c *conn) serve(frame []byte) bool {
 			c.end()
 			return false
 		}
+		// Before the request is carried out: the events precede a reply that shows their changes.
+		c.resume()
 		if v.lost {
 			return true
 		}
@@ -210,9 +212,11 @@ func (c *conn) answer(target *subject, res result, began time.Time, delayed bool
 		if v.hangUp {
 			c.hangUp()
 		}
-		if v.lost || v.hangUp || c.closed {
+		switch {
+		case c.closed: // the frames behind the reply are lost with it
+		case v.lost:
 			c.out.uncork(nil)
-		} else {
+		default:
 			now := time.Now()
 			c.countReply(target.r, res.zxid, now, now.Sub(began))
 			c.out.uncork(c.frame(res))

@@ -95,4 +95,12 @@ var serverBugs = []bug{
 		"			if !do.wait(c.done) {\n				return false, false\n			}\n",
 		"			do.wait(c.done)\n			select {\n			case <-c.done:\n				return false, false\n			default:\n			}\n"}},
 		[]finder{tested("./zksynctest/zkserver", "^TestFaultsOnWatchAtTheEndOfAConnection$")}},
+	{"zkserver: let events pass a request that is delayed BeforeCommit", []edit{{"zksynctest/zkserver/inject.go",
+		"			if m == BeforeCommit && do.kind != actNothing {\n",
+		"			if m == BeforeCommit && do.kind == actNothing {\n"}},
+		[]finder{tested("./zksynctest/zkserver", "^TestDelayHoldsBackEvents$")}},
+	{"zkserver: send the frames behind a reply that is lost with its connection", []edit{{"zksynctest/zkserver/serve.go",
+		"		case c.closed: // the frames",
+		"		case c.closed && false: // the frames"}},
+		[]finder{tested("./zksynctest/zkserver", "^TestDisconnectBehindADelay$")}},
 }

@@ -1,0 +1,71 @@
+package zkserver_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// A Delay holds back the events of earlier watches at each moment of a request, through all faults of the moment. The event precedes
+// the reply if the change was made before the request was carried out.
+func TestDelayHoldsBackEvents(t *testing.T) {
+	for _, at := range []zkserver.Moment{zkserver.BeforeCommit, zkserver.AfterCommit, zkserver.BeforeReply} {
+		t.Run(at.String(), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *zkserver.Server) {
+				r := session(t, s, 40*time.Second)
+				r.want(0, zkserver.OpGetData, watchRec("/"))
+				for range 2 {
+					s.Inject(zkserver.Fault{Op: zkserver.OpExists, At: at, Do: zkserver.Delay(3 * time.Second)})
+				}
+				begin := time.Now()
+				ping := r.send(zkserver.OpPing, nil)
+				xid := r.send(zkserver.OpExists, rec{}.str("/").flag(false))
+				if p := r.recv(); p.xid != ping || time.Since(begin) != 0 {
+					t.Fatalf("an earlier reply: xid %d after %v", p.xid, time.Since(begin))
+				}
+				synctest.Wait()
+				if err := s.Set("/", nil); err != nil {
+					t.Fatal(err)
+				}
+				order := []int32{xid, -1}
+				if at == zkserver.BeforeCommit {
+					order = []int32{-1, xid}
+				}
+				for _, want := range order {
+					if p := r.recv(); p.xid != want || time.Since(begin) != 6*time.Second {
+						t.Fatalf("xid %d after %v, want %d after 6s", p.xid, time.Since(begin), want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A Disconnect behind a Delay sends the events that waited BeforeCommit, and loses the events that waited for a lost reply.
+func TestDisconnectBehindADelay(t *testing.T) {
+	for _, at := range []zkserver.Moment{zkserver.BeforeCommit, zkserver.AfterCommit, zkserver.BeforeReply} {
+		t.Run(at.String(), func(t *testing.T) {
+			for range 20 {
+				inBubble(t, func(t *testing.T, s *zkserver.Server) {
+					r := session(t, s, 40*time.Second)
+					r.want(0, zkserver.OpGetData, watchRec("/"))
+					s.Inject(zkserver.Fault{Op: zkserver.OpExists, At: at, Do: zkserver.Delay(time.Second)})
+					s.Inject(zkserver.Fault{Op: zkserver.OpExists, At: at, Do: zkserver.Disconnect})
+					r.send(zkserver.OpExists, rec{}.str("/").flag(false))
+					synctest.Wait()
+					if err := s.Set("/", nil); err != nil {
+						t.Fatal(err)
+					}
+					if at == zkserver.BeforeCommit {
+						if ev := r.event(); ev != (event{3, "/"}) {
+							t.Fatal(ev)
+						}
+					}
+					r.closed()
+				})
+			}
+		})
+	}
+}
