@@ -1,6 +1,7 @@
 package session
 
 import (
+	"math"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -28,7 +29,8 @@ func newClock() clock {
 
 // kernelClock returns a clock that compares the two clocks that read returns.
 func kernelClock(read func(id uintptr) time.Duration) clock {
-	var exact atomic.Int64 // an earlier reading
+	var exact atomic.Int64     // an earlier reading
+	exact.Store(math.MinInt64) // no reading is near it; in a time namespace, readings may be negative
 	return func() time.Duration {
 		// The scheduler may stop the process between the calls. In this order, that makes a reading
 		// too great, and so a reading that is near an exact one is exact. Each call of the kernel counts:

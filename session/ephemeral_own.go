@@ -40,6 +40,7 @@ func (e *Ephemeral) removeOwn(s *Session, path string, version int32, made *atte
 	defer func() { _ = f.end(ctx, nil) }()
 	committed := false
 	for round := 0; ; round++ {
+		conn := s.Connection() // before the look
 		exists, stat, err := s.Exists(ctx, path)
 		ours, unreadable := exists && made.owns(s, stat), ClassOf(err) == ClassNoAuth
 		switch {
@@ -52,10 +53,12 @@ func (e *Ephemeral) removeOwn(s *Session, path string, version int32, made *atte
 		case err != nil:
 		case ours:
 			// Another client may have created a znode of the same name since the look. The version
-			// protects it, unless both znodes have been written equally often. So the request is not
-			// repeated without another look, as Delete would do.
-			c, failed := s.requests.try(ctx, s.m.records.versioned(wire.OpDelete, path, version))
-			err = opError("delete", path, s.m.failure(c, failed))
+			// protects it, unless both znodes have been written equally often. So the request goes once,
+			// right behind the look, and not again without another look, as Delete would do.
+			if err = errOtherConnection; conn != 0 {
+				c, failed := s.requests.once(ctx, s.m.records.versioned(wire.OpDelete, path, version), conn)
+				err = opError("delete", path, s.m.failure(c, failed))
+			}
 			if unreadable && ClassOf(err) == ClassBadVersion {
 				version = -1 // our znode was written meanwhile, and nothing shows its version
 			}

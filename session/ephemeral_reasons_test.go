@@ -176,18 +176,28 @@ func TestCallsOfAnEphemeralSayWhyTheyWait(t *testing.T) {
 }
 
 // Close of an Ephemeral leaves the znode that another client has created at the path when the answer to the removal
-// was lost.
+// was lost, or when the server had refused the removal for a reason that passes.
 func TestCloseLeavesALaterZnode(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-		e := keepEphemeral(t, srv.Connect(t), "/a", "x")
-		removal := zkserver.Fault{Op: zkserver.OpDelete, Path: "/a", At: zkserver.AfterCommit}
-		removal.Do = zkserver.Call(func() { mustBe(t, srv.Create("/a", []byte("another")), nil) })
-		srv.Inject(removal)
-		removal.Do = zkserver.Disconnect
-		srv.Inject(removal)
-		mustBe(t, e.Close(), nil)
-		if data, ok := srv.Get("/a"); string(data) != "another" {
-			t.Errorf("Close has removed the znode of another client: %q, %v", data, ok)
-		}
-	})
+	for _, throttled := range []bool{false, true} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			e := keepEphemeral(t, srv.Connect(t), "/a", "x")
+			removal, then := zkserver.Fault{Op: zkserver.OpDelete, Path: "/a", At: zkserver.AfterCommit}, zkserver.Disconnect
+			if throttled {
+				removal.At, then = zkserver.BeforeCommit, zkserver.Error(-127)
+			}
+			removal.Do = zkserver.Call(func() {
+				if throttled {
+					mustBe(t, srv.Delete("/a"), nil)
+				}
+				mustBe(t, srv.Create("/a", []byte("another")), nil)
+			})
+			srv.Inject(removal)
+			removal.Do = then
+			srv.Inject(removal)
+			mustBe(t, e.Close(), nil)
+			if data, ok := srv.Get("/a"); string(data) != "another" {
+				t.Errorf("throttled %v: Close has removed the znode of another client: %q, %v", throttled, data, ok)
+			}
+		})
+	}
 }

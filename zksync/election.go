@@ -102,7 +102,8 @@ func (e *Election) resign(g *line.Grant) error {
 // bounds that. If work calls runtime.Goexit, Run resigns and its goroutine ends. Run ends
 // no leadership but its own. Otherwise it fails like Campaign, and with ErrInvalidOption if
 // work is nil. Manager.Close waits for work while the session is proven alive. A work that
-// goes on for seconds after its context has ended is logged.
+// goes on for seconds after its context has ended is logged. WithMaxWait bounds each
+// campaign, from the moment at which the Manager has a session.
 func (e *Election) Run(ctx context.Context, work func(ctx context.Context) error) error {
 	if work == nil {
 		return e.opError("run", errNoWork)

@@ -124,35 +124,47 @@ func TestTheOutputCannotBeWritten(t *testing.T) {
 	}
 }
 
-// break leaves the znode that another client has created at the path when the answer to the deletion was lost.
+// break leaves the znode that another client has created at the path when the answer to the deletion was lost, or
+// when the server had refused the deletion for a reason that passes.
 func TestBreakLeavesALaterZnode(t *testing.T) {
-	srv := zksynctest.Start(t)
-	m := srv.Connect(t)
-	s, err := m.Session(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Create(t.Context(), "/lock", nil, zk.FlagEphemeral); err != nil {
-		t.Fatal(err)
-	}
-	_, stat, err := s.Exists(t.Context(), "/lock")
-	if err != nil {
-		t.Fatal(err)
-	}
-	deletion := zksynctest.Fault{At: zksynctest.AfterCommit, Path: "/lock", Match: func(op zkserver.Op) bool {
-		return op.Code == zkserver.OpDelete || op.Code == zkserver.OpMulti
-	}}
-	deletion.Do = zksynctest.Call(func() {
-		if err := srv.Create("/lock", []byte("another")); err != nil {
-			t.Error(err)
+	for _, throttled := range []bool{false, true} {
+		srv := zksynctest.Start(t)
+		m := srv.Connect(t)
+		s, err := m.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
 		}
-	})
-	srv.Inject(deletion)
-	deletion.Do = zksynctest.Disconnect
-	srv.Inject(deletion)
-	deleted, err := deleteZnode(t.Context(), m, participant{Path: "/lock", Token: stat.Czxid})
-	if data, _ := srv.Get("/lock"); !deleted || err != nil || string(data) != "another" {
-		t.Errorf("deleted %v, %v, and the znode has %q", deleted, err, data)
+		if _, err := s.Create(t.Context(), "/lock", nil, zk.FlagEphemeral); err != nil {
+			t.Fatal(err)
+		}
+		_, stat, err := s.Exists(t.Context(), "/lock")
+		if err != nil {
+			t.Fatal(err)
+		}
+		deletion := zksynctest.Fault{At: zksynctest.AfterCommit, Path: "/lock", Match: func(op zkserver.Op) bool {
+			return op.Code == zkserver.OpDelete || op.Code == zkserver.OpMulti
+		}}
+		then := zksynctest.Disconnect
+		if throttled {
+			deletion.At, then = zksynctest.BeforeCommit, zksynctest.Error(-127)
+		}
+		deletion.Do = zksynctest.Call(func() {
+			if throttled {
+				if err := srv.Delete("/lock"); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := srv.Create("/lock", []byte("another")); err != nil {
+				t.Error(err)
+			}
+		})
+		srv.Inject(deletion)
+		deletion.Do = then
+		srv.Inject(deletion)
+		deleted, err := deleteZnode(t.Context(), m, participant{Path: "/lock", Token: stat.Czxid})
+		if data, _ := srv.Get("/lock"); deleted == throttled || err != nil || string(data) != "another" {
+			t.Errorf("throttled %v: deleted %v, %v, and the znode has %q", throttled, deleted, err, data)
+		}
 	}
 }
 

@@ -76,7 +76,7 @@ var toolBugs = []bug{
 		"errors.Is(err, zksync.ErrMaxWait):"}},
 		[]finder{tested("./zksync/cmd/zklock", "^TestNoServerAnswers$")}},
 	{"zklock: repeat a deletion without another look", []edit{{"zksync/cmd/zklock/break.go",
-		"		_, err = s.Multi(ctx, &zk.DeleteRequest{Path: one.Path, Version: stat.Version})\n",
+		"		_, err = s.MultiOnce(ctx, conn, &zk.DeleteRequest{Path: one.Path, Version: stat.Version})\n",
 		"		err = s.Delete(ctx, one.Path, stat.Version)\n"}},
 		[]finder{tested("./zksync/cmd/zklock", "^TestBreakLeavesALaterZnode$")}},
 	{"zklock: break a lock without consent", []edit{{"zksync/cmd/zklock/break.go",
