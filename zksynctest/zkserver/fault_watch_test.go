@@ -2,6 +2,7 @@ package zkserver_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
@@ -56,5 +57,41 @@ func TestFaultsOnWatchAtTheEndOfAConnection(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A fault OnWatch strikes at the turn of its event: Count does not count it before, and a fault that was removed before does not strike.
+func TestRemoveBeforeTheTurnOfAnEvent(t *testing.T) {
+	for _, all := range []bool{false, true} {
+		inBubble(t, func(t *testing.T, s *zkserver.Server) {
+			r := session(t, s, 30*time.Second)
+			r.want(0, zkserver.OpGetData, watchRec("/"))
+			r.want(zkserver.ErrNoNode, zkserver.OpExists, watchRec("/x"))
+			s.Inject(zkserver.Fault{At: zkserver.OnWatch, Path: "/", Do: zkserver.Delay(5 * time.Second)})
+			drop := s.Inject(zkserver.Fault{At: zkserver.OnWatch, Path: "/x", Do: zkserver.Drop})
+			if err := s.Set("/", nil); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Create("/x", nil); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if n := drop.Count(); n != 0 || drop.Matched() != 1 {
+				t.Fatalf("struck %d times before the turn of its event, matched %d", n, drop.Matched())
+			}
+			if all {
+				s.RemoveFaults()
+			} else {
+				drop.Remove()
+			}
+			for _, want := range []event{{3, "/"}, {1, "/x"}} {
+				if ev := r.event(); ev != want {
+					t.Fatalf("%v, want %v", ev, want)
+				}
+			}
+			if n := drop.Count(); n != 0 {
+				t.Fatalf("struck %d times", n)
+			}
+		})
 	}
 }

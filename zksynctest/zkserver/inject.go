@@ -40,7 +40,7 @@ func (s *Server) Inject(f Fault) *Injection {
 func (s *Server) RemoveFaults() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.faults.injections = nil
+	s.faults.injections, s.faults.removed = nil, s.faults.last
 }
 
 // subject is a request that faults are matched against.
@@ -151,9 +151,10 @@ func (t *subject) nextHit(m Moment, last uint64) *Injection {
 		return nil
 	}
 	for _, inj := range slices.Clone(s.faults.injections) {
-		if inj.id <= last || !t.matches(m, &inj.fault) || !s.faults.strikes(inj) {
+		if inj.id <= last || !t.matches(m, &inj.fault) || !s.faults.selects(inj) {
 			continue
 		}
+		inj.struck++
 		s.faults.noteFault(t.op, inj)
 		return inj
 	}
@@ -172,14 +173,14 @@ func (c *conn) watchHits(ev EventType, path string, zxid int64) (hits []*Injecti
 		Session: c.sessionID(), Endpoint: c.ep.number, Conn: c.id, Xid: jute.WatchXid,
 		Code: OpWatchEvent, Path: path, Event: ev, Zxid: zxid,
 	}
-	// A clone, because strikes removes a fault that has struck for the last time.
+	// A clone, because selects retires a fault at its last match.
 	for _, inj := range slices.Clone(s.faults.injections) {
 		f := &inj.fault
 		if f.At != OnWatch || f.Path != "" && !f.matches(path) || f.Endpoint != 0 && f.Endpoint != op.Endpoint ||
 			f.Session != 0 && f.Session != op.Session || f.Match != nil && !f.Match(op) {
 			continue
 		}
-		if s.faults.strikes(inj) {
+		if s.faults.selects(inj) {
 			hits = append(hits, inj)
 		}
 	}
@@ -194,9 +195,9 @@ func (c *conn) watchHits(ev EventType, path string, zxid int64) (hits []*Injecti
 // event, and whether the connection goes on.
 func (c *conn) act(seg *segment) (send, alive bool) {
 	for _, inj := range seg.hits {
-		c.s.mu.Lock()
-		c.s.faults.noteFault(seg.op, inj)
-		c.s.mu.Unlock()
+		if !c.s.faults.strikes(seg.op, inj) {
+			continue
+		}
 		switch do := inj.fault.Do; do.kind {
 		case actDrop:
 			inj.announce()

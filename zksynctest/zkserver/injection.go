@@ -14,13 +14,18 @@ type Injection struct {
 	once  sync.Once
 
 	// Guarded by the server's mu.
-	matched, struck int
+	matched  int
+	selected int // matches that the fault is to strike
+	struck   int
+	removed  bool
 }
 
-// Remove removes the fault. An effect that has begun continues: a delay runs to its end.
+// Remove removes the fault. An effect that has begun continues: a delay runs to its end. A fault
+// OnWatch does not strike an event whose turn to be sent comes later.
 func (inj *Injection) Remove() {
 	inj.table.mu.Lock()
 	defer inj.table.mu.Unlock()
+	inj.removed = true
 	inj.table.retire(inj)
 }
 
@@ -32,7 +37,8 @@ func (inj *Injection) Fired() <-chan struct{} { return inj.fired }
 func (inj *Injection) Fault() Fault { return inj.fault }
 
 // Matched returns the number of requests or events that matched the fault, including matches that
-// it did not strike. A fault that has struck for the last time counts no further matches.
+// it did not strike. Events match when they are queued. A fault counts no matches after the last
+// match that it strikes.
 func (inj *Injection) Matched() int {
 	inj.table.mu.Lock()
 	defer inj.table.mu.Unlock()
@@ -53,6 +59,7 @@ type faultTable struct {
 	mu         *sync.Mutex // the server's
 	injections []*Injection
 	last       uint64 // number of the latest injection
+	removed    uint64 // number of the latest injection that RemoveFaults has removed
 	ops        opLog
 }
 
@@ -60,17 +67,30 @@ func (t *faultTable) retire(inj *Injection) {
 	t.injections = slices.DeleteFunc(t.injections, func(other *Injection) bool { return other == inj })
 }
 
-// strikes counts a match and reports whether the fault strikes this match.
-func (t *faultTable) strikes(inj *Injection) bool {
+// selects counts a match and reports whether the fault is to strike this match.
+func (t *faultTable) selects(inj *Injection) bool {
 	inj.matched++
 	f := &inj.fault
 	if inj.matched < f.Nth {
 		return false
 	}
-	inj.struck++
-	if f.Times > 0 && inj.struck >= f.Times {
+	inj.selected++
+	if f.Times > 0 && inj.selected >= f.Times {
 		t.retire(inj)
 	}
+	return true
+}
+
+// strikes counts and notes a fault at the moment of an event that it was selected for. It returns
+// false if the fault has been removed since.
+func (t *faultTable) strikes(n uint64, inj *Injection) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if inj.removed || inj.id <= t.removed {
+		return false
+	}
+	inj.struck++
+	t.noteFault(n, inj)
 	return true
 }
 

@@ -103,4 +103,8 @@ var serverBugs = []bug{
 		"		case c.closed: // the frames",
 		"		case c.closed && false: // the frames"}},
 		[]finder{tested("./zksynctest/zkserver", "^TestDisconnectBehindADelay$")}},
+	{"zkserver: strike an event by a fault that was removed", []edit{{"zksynctest/zkserver/injection.go",
+		"	if inj.removed || inj.id <= t.removed {",
+		"	if inj.removed && inj.id <= t.removed {"}},
+		[]finder{tested("./zksynctest/zkserver", "^TestRemoveBeforeTheTurnOfAnEvent$")}},
 }
