@@ -18,7 +18,7 @@ import (
 
 // saslUsers are passwords that the mechanism hashes in different ways: letters of
 // ISO 8859-1, other letters, and characters that have to be quoted.
-var saslUsers = map[string]string{"bob": "secret", "zoë": "pässwort", "łucja": "hasło", `q"o\te`: `p"a\ss`}
+var saslUsers = map[string]string{"bob": "secret", "zoë": "pässwort", "łucja": "hasło", `q"o\te`: `p"a\ss`, "super": "pw"}
 
 // A saslServer is a server with SASL.
 type saslServer struct {
@@ -197,4 +197,33 @@ func TestAMechanismThatFails(t *testing.T) {
 	}
 	_, err = connectSASL(t, srv.Addr(), session.WithSASL(steps{next: func([]byte) ([]byte, bool, error) { return nil, false, nil }}))
 	mustBe(t, err, session.ErrAuthFailed)
+}
+
+// The SASL user super has every permission that an ACL gives to a SASL user, and no other permission.
+func TestSASLSuperUser(t *testing.T) {
+	withSASL(t, false, func(t *testing.T, srv saslServer) {
+		bob, err := connectSASL(t, srv.address, session.WithSASL(session.DigestMD5("bob", "secret")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for path, acl := range map[string]zk.ACL{"/sasl": {Perms: zk.PermRead, Scheme: "sasl", ID: "bob"}, "/digest": {Perms: zk.PermAll, Scheme: "digest", ID: "a:b"}} {
+			if _, err := current(t, bob).Create(t.Context(), path, nil, 0, acl); err != nil {
+				t.Fatal(err)
+			}
+		}
+		super, err := connectSASL(t, srv.address, session.WithSASL(session.DigestMD5("super", "pw")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := current(t, super)
+		if _, _, err := s.Get(t.Context(), "/sasl"); err != nil {
+			t.Errorf("a znode of sasl:bob: %v", err)
+		}
+		if _, err := s.Set(t.Context(), "/sasl", nil, -1); !errors.Is(err, zk.ErrNoAuth) {
+			t.Errorf("a permission that bob does not have: %v", err)
+		}
+		if _, _, err := s.Get(t.Context(), "/digest"); !errors.Is(err, zk.ErrNoAuth) {
+			t.Errorf("a znode of another scheme: %v", err)
+		}
+	})
 }

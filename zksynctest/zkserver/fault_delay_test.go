@@ -69,3 +69,27 @@ func TestDisconnectBehindADelay(t *testing.T) {
 		})
 	}
 }
+
+// Match BeforeReply sees the code that a fault AfterCommit answers.
+func TestMatchBeforeReplySeesAnErrorAfterCommit(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *zkserver.Server) {
+		r := session(t, s, 0)
+		s.Inject(zkserver.Fault{Op: zkserver.OpExists, At: zkserver.AfterCommit, Do: zkserver.Error(int32(zkserver.ErrBadVersion))})
+		seen := s.Inject(zkserver.Fault{At: zkserver.BeforeReply, Match: func(op zkserver.Op) bool { return op.Err == int32(zkserver.ErrBadVersion) }})
+		r.want(zkserver.ErrBadVersion, zkserver.OpExists, rec{}.str("/").flag(false))
+		if n := seen.Count(); n != 1 {
+			t.Fatalf("struck %d times, want 1", n)
+		}
+	})
+}
+
+// An Error in place of the answer to a multiRead has no record at any moment.
+func TestErrorInsteadOfAMultiRead(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *zkserver.Server) {
+		r := session(t, s, 0)
+		for at := zkserver.BeforeCommit; at <= zkserver.BeforeReply; at++ {
+			s.Inject(zkserver.Fault{Op: zkserver.OpMultiRead, At: at, Do: zkserver.Error(int32(zkserver.ErrSystem))})
+			r.want(zkserver.ErrSystem, zkserver.OpMultiRead, multi(sub(zkserver.OpGetData, rec{}.str("/").flag(false))))
+		}
+	})
+}

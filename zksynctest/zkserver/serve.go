@@ -194,6 +194,11 @@ func (c *conn) answer(target *subject, res result, began time.Time, delayed bool
 			v.lost, v.failed = true, false // there is no answer that the faults could change
 		}
 		if !v.lost && !v.hangUp {
+			if v.failed { // Match at BeforeReply sees the code
+				s.mu.Lock()
+				s.faults.ops.amend(target.op, v.code)
+				s.mu.Unlock()
+			}
 			v = c.strike(BeforeReply, target).after(v)
 		}
 		s.mu.Lock()
@@ -202,7 +207,7 @@ func (c *conn) answer(target *subject, res result, began time.Time, delayed bool
 			v.hangUp = true
 		}
 		if v.failed {
-			res.code = v.code
+			res.code, res.whole = v.code, false
 			if target.r.Op == OpConnect {
 				c.reply = target.r.Connect.AppendRefusal(c.reply[:4])
 				res.hangUp = true
