@@ -67,7 +67,8 @@ func ReadConfig(path string) (*ConfigFile, error) {
 // ParseConfig reads a configuration in the form of a real server's zoo.cfg: lines of key=value in
 // the syntax of Java's properties. Keys may have the prefix "zookeeper.", like system properties.
 // A key that is missing has the default of a real server's file: a tickTime of 3000, and 60 for maxClientCnxns.
-// Ignored lists the keys that a real server knows and this server does not use. An unknown key and
+// Ignored lists the keys that a real server knows and this server does not use, and the keys that a
+// real server does not read from its file, such as jute.maxbuffer and readonlymode.enabled. An unknown key and
 // an invalid value are errors; the error names the line, the key, the value and the values that
 // would be valid.
 func ParseConfig(r io.Reader) (*ConfigFile, error) {
@@ -137,6 +138,10 @@ func (p *configParser) set(key string, prop property) error {
 		}
 		return field(p, prop)
 	}
+	if field, ok := javaOptions[key]; ok {
+		p.ignore(prop, "a real server reads only the option -D"+key+" of Java, and not this line; set Config."+field+" in its place")
+		return nil
+	}
 	if strings.HasPrefix(key, "server.") {
 		return p.server(strings.TrimPrefix(key, "server."), prop)
 	}
@@ -186,9 +191,6 @@ func (p *configParser) allowServersOwn() {
 	}
 	if !slices.Contains(words, "srvr") {
 		words = append(words, "srvr")
-	}
-	if p.Config.ReadOnlyMode && !slices.Contains(words, "isro") {
-		words = append(words, "isro")
 	}
 	p.Config.FourLetterWords = words
 }

@@ -44,10 +44,6 @@ var configKeys = map[string]func(*configParser, property) error{
 		}
 		return err
 	},
-	"jute.maxbuffer": func(p *configParser, prop property) (err error) {
-		p.Config.MaxFrame, err = intOf(prop, 64, math.MaxInt32/2, "bytes, between 64 and 2^30; 0x at the beginning makes it hexadecimal")
-		return err
-	},
 	"extendedTypesEnabled": func(p *configParser, prop property) error {
 		return boolOf(&p.Config.ExtendedTypes, prop)
 	},
@@ -57,9 +53,6 @@ var configKeys = map[string]func(*configParser, property) error{
 	"enforceQuota": func(p *configParser, prop property) error {
 		return boolOf(&p.Config.EnforceQuota, prop)
 	},
-	"readonlymode.enabled": func(p *configParser, prop property) error {
-		return boolOf(&p.Config.ReadOnlyMode, prop)
-	},
 	"DigestAuthenticationProvider.superDigest": func(p *configParser, prop property) error {
 		p.Config.SuperDigest = prop.value
 		if _, err := p.Config.withDefaults(); err != nil {
@@ -67,12 +60,6 @@ var configKeys = map[string]func(*configParser, property) error{
 			return wrong(prop, `it must look like "super:" and the base64 of the SHA-1 of "super:password"`)
 		}
 		return nil
-	},
-	"znode.container.checkIntervalMs": func(p *configParser, prop property) error {
-		return p.duration(&p.Config.ReapInterval, prop, 1, "milliseconds, at least 1")
-	},
-	"znode.container.maxNeverUsedIntervalMs": func(p *configParser, prop property) error {
-		return p.duration(&p.Config.NeverUsedTTL, prop, 0, "milliseconds, 0 for never")
 	},
 	"initLimit": func(p *configParser, prop property) (err error) {
 		p.InitLimit, err = intOf(prop, 1, math.MaxInt32, "ticks, at least 1")
@@ -98,6 +85,16 @@ var configKeys = map[string]func(*configParser, property) error{
 		}
 		return nil
 	},
+}
+
+// javaOptions has the field of Config for each option of Java that a real server does not take from
+// its file: the server sets the system property "zookeeper.jute.maxbuffer" for a line
+// jute.maxbuffer, and reads the property "jute.maxbuffer".
+var javaOptions = map[string]string{
+	"jute.maxbuffer":                         "MaxFrame",
+	"readonlymode.enabled":                   "ReadOnlyMode",
+	"znode.container.checkIntervalMs":        "ReapInterval",
+	"znode.container.maxNeverUsedIntervalMs": "NeverUsedTTL",
 }
 
 // meaningless lists the keys of features that this server does not have: a disk layout, Java, its
@@ -211,13 +208,8 @@ func (p *configParser) timeout(to *time.Duration, prop property) error {
 }
 
 func intOf(prop property, least, most int, what string) (int, error) {
-	base := 10
-	digits := strings.TrimPrefix(prop.value, "+")
-	if prop.key == "jute.maxbuffer" || prop.key == "zookeeper.jute.maxbuffer" {
-		base = 0
-	}
-	n, err := strconv.ParseInt(digits, base, 64)
-	if err != nil || int(n) < least || int(n) > most || strings.Contains(digits, "_") {
+	n, err := strconv.ParseInt(strings.TrimPrefix(prop.value, "+"), 10, 64)
+	if err != nil || int(n) < least || int(n) > most {
 		return 0, wrong(prop, "it must be %s", what)
 	}
 	return int(n), nil
@@ -254,6 +246,9 @@ func nearestKey(key string) string {
 		}
 	}
 	for known := range configKeys {
+		consider(known)
+	}
+	for known := range javaOptions {
 		consider(known)
 	}
 	for _, known := range meaningless {

@@ -106,9 +106,6 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 				o.config.FourLetterWords = append(o.config.FourLetterWords, word)
 			}
 		}
-		if o.config.ReadOnlyMode {
-			o.config.FourLetterWords = append(o.config.FourLetterWords, "isro") // clients ask for it
-		}
 	}
 	switch several := len(members) > 1; {
 	case several && !*ensemble:

@@ -239,13 +239,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// Zkdev answers srvr alone, unless -4lw allows more, and isro with the read-only mode. The lines to break append to
-// FourLetterWords in parse.
+// Zkdev answers srvr alone, unless -4lw allows more. The line to break appends to FourLetterWords in parse.
 func TestWords(t *testing.T) {
-	readOnly := filepath.Join(t.TempDir(), "zoo.cfg")
-	if err := os.WriteFile(readOnly, []byte("readonlymode.enabled=true\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	for _, c := range []struct {
 		args             []string
 		allowed, refused string
@@ -253,7 +248,6 @@ func TestWords(t *testing.T) {
 		{nil, "srvr", "cons"},
 		{[]string{"-4lw", "ruok, cons,"}, "srvr", "stat"},
 		{[]string{"-4lw", "*"}, "dump", ""},
-		{[]string{"-config", readOnly, "-4lw", "stat"}, "isro", "ruok"},
 	} {
 		p := launch(t, append(c.args, "-listen", "127.0.0.1:0")...)
 		for word, want := range map[string]bool{c.allowed: true, c.refused: false} {

@@ -119,4 +119,8 @@ var serverBugs = []bug{
 		"a.Scheme == \"sasl\" && who.ID == \"super\"",
 		"a.Scheme == \"sasl\" && who.ID == a.ID"}},
 		[]finder{tested("./session", "^TestSASLSuperUser$")}},
+	{"zkserver: take readonlymode.enabled for a mistake", []edit{{"zksynctest/zkserver/configkeys.go",
+		"	\"readonlymode.enabled\":                   \"ReadOnlyMode\",\n",
+		""}},
+		[]finder{tested("./zksynctest/zkserver", "^TestConfigFile$")}},
 }
