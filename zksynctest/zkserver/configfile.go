@@ -68,9 +68,9 @@ func ReadConfig(path string) (*ConfigFile, error) {
 // the syntax of Java's properties. Keys may have the prefix "zookeeper.", like system properties.
 // A key that is missing has the default of a real server's file: a tickTime of 3000, and 60 for maxClientCnxns.
 // Ignored lists the keys that a real server knows and this server does not use, and the keys that a
-// real server does not read from its file, such as jute.maxbuffer and readonlymode.enabled. An unknown key and
-// an invalid value are errors; the error names the line, the key, the value and the values that
-// would be valid.
+// real server does not read from its file, such as jute.maxbuffer and readonlymode.enabled. An
+// unknown key and an invalid value are errors; the error names the line, the key, the value and the
+// values that would be valid.
 func ParseConfig(r io.Reader) (*ConfigFile, error) {
 	c, err := parseConfig(r)
 	if err != nil {

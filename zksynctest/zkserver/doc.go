@@ -41,6 +41,14 @@
 //     have. envi has no Java properties, dirs and conf have no directory except the directory of
 //     [Config.DataFile], and hash has no digests. conf and /zookeeper/config do not list the
 //     servers of an ensemble.
+//   - A quota of the root has no effect: limits in /zookeeper/quota stop a real server, and stats
+//     there keep the data that the client wrote.
+//   - An ACL entry with the null id is an entry with the empty id. A real server answers
+//     [ErrMarshalling] to such an entry of the schemes world and sasl.
+//   - setWatches with a null path is refused as a whole. A real server first handles the paths
+//     before the null path.
+//   - With [Config.RequireSASL] a ping is refused under the xid -2, whatever its own xid was. The
+//     first token of a SASL exchange must be empty.
 //   - A string that is not UTF-8 is read with one replacement character for each invalid byte, and
 //     not for each malformed sequence.
 //   - The scheme ip accepts IPv6 addresses.
