@@ -44,7 +44,7 @@
 //   - A quota of the root has no effect: limits in /zookeeper/quota stop a real server, and stats
 //     there keep the data that the client wrote.
 //   - An ACL entry with the null id is an entry with the empty id. A real server answers
-//     [ErrMarshalling] to such an entry of the schemes world and sasl.
+//     [ErrMarshalling] to such an entry of the schemes world, digest, ip and sasl.
 //   - setWatches with a null path is refused as a whole. A real server first handles the paths
 //     before the null path.
 //   - With [Config.RequireSASL] a ping is refused under the xid -2, whatever its own xid was. The
