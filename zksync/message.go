@@ -101,9 +101,9 @@ func (m *Message) Nack(ctx context.Context) error {
 // that wait. The message is never lost or doubled. The clock of this consumer sets the
 // time, and the clock of the next consumer decides when it has come. A negative delay
 // counts as zero. Other clients of the queue, such as Curator, do not see the message
-// until then. Retry waits, and fails, like Ack. After two thousand million calls of Retry, it also gives
-// a message back that has come from Retry if another message has its new name (zk.ErrNodeExists):
-// then call Retry with another delay.
+// until then. Retry waits, and fails, like Ack. After two thousand million calls of Retry, it also fails
+// with zk.ErrNodeExists, and gives the message back, if another message has its new name: then call
+// Retry with another delay.
 //
 // The request of a Retry also lists what this value has claimed, and in a DelayQueue what
 // all values have claimed. If a message is so near to the largest size that both do not fit

@@ -227,29 +227,36 @@ func TestMoveToOwnSpentQueueAfterRetry(t *testing.T) {
 	})
 }
 
-// Retry gives a message that has come from Retry back if the counter of such messages is spent and another message has
-// its new name: the counter would wait for the message itself (Delivery.repair: d.ref.partition.dir).
+// Retry gives a message back if the counter of such messages is spent and another message has its new name: a wait for a
+// number could be a wait for the message itself, if it has come from Retry, or for one that its consumer has no room for.
 func TestRetryToTheNameOfAnotherMessage(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-		q := newQueue(t, srv)
-		offer(t, srv.Connect(t), queuePath, 0, 2)
-		for _, data := range numbers(0, 2) {
-			must(t, next(t, q.Messages(), data).Retry(t.Context(), time.Second))
-		}
-		first, second := next(t, q.Messages(), "0"), next(t, q.Messages(), "1")
-		must(t, srv.SetNextSequence(queuePath+"/zksync-later", 2147483647))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		must(t, first.Retry(ctx, time.Minute))
-		err := second.Retry(ctx, time.Minute)
-		if !errors.Is(err, zk.ErrNodeExists) || !strings.Contains(err.Error(), "choose another delay") {
-			t.Errorf("Retry: %v, want ErrNodeExists and advice", err)
-		}
-		second = next(t, q.Messages(), "1")
-		must(t, second.Retry(ctx, time.Second))
-		ack(t, next(t, q.Messages(), "1"))
-		ack(t, next(t, q.Messages(), "0"))
-	})
+	for _, again := range []bool{false, true} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			q := newQueue(t, srv, zksync.WithPrefetch(2))
+			offer(t, srv.Connect(t), queuePath, 0, 2)
+			if again {
+				for _, data := range numbers(0, 2) {
+					must(t, next(t, q.Messages(), data).Retry(t.Context(), time.Second))
+				}
+			}
+			first, second := next(t, q.Messages(), "0"), next(t, q.Messages(), "1")
+			if !again {
+				must(t, srv.Create(queuePath+"/zksync-later", nil))
+			}
+			must(t, srv.SetNextSequence(queuePath+"/zksync-later", 2147483647))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			must(t, first.Retry(ctx, time.Minute))
+			err := second.Retry(ctx, time.Minute)
+			if !errors.Is(err, zk.ErrNodeExists) || !strings.Contains(err.Error(), "choose another delay") {
+				t.Errorf("come from Retry %v: Retry: %v, want ErrNodeExists and advice", again, err)
+			}
+			second = next(t, q.Messages(), "1")
+			must(t, second.Retry(ctx, time.Second))
+			ack(t, next(t, q.Messages(), "1"))
+			ack(t, next(t, q.Messages(), "0"))
+		})
+	}
 }
 
 // A MoveTo or an Ack whose ctx ends states what it was waiting for: room in the target, or a server.
