@@ -144,7 +144,7 @@ func (d *Delivery) repair(ctx context.Context, to *Target, why error) (failed er
 		if to.later {
 			other = "another delay"
 		}
-		return fmt.Errorf("%s has no free number, and would wait for this message: choose %s: %w", to.Dir, other, why)
+		return fmt.Errorf("%s has no free number: choose %s: %w", to.Dir, other, why)
 	case class == session.ClassNodeExists:
 		failed = commit.FreeNumber(ctx, s, to.Dir, to.NumberOf)
 	case class == session.ClassNoNode:
