@@ -110,18 +110,12 @@ func (c *conn) strike(m Moment, t *subject) (v verdict) {
 			v.lost = true
 		case actDisconnect:
 			v.hangUp = true
-			if m == BeforeCommit {
-				c.resume() // no lost reply precedes these frames
-			}
 			c.end()
 		case actError:
 			v.failed, v.code = true, do.code
 		case actCutOff:
 			v.cutOff = true
 		default:
-			if m == BeforeCommit && do.kind != actNothing {
-				c.out.cork() // until resume; answer holds the cork at the later moments
-			}
 			inj.announce()
 			do.wait(c.done)
 		}
@@ -129,16 +123,6 @@ func (c *conn) strike(m Moment, t *subject) (v verdict) {
 		if v.lost || v.hangUp {
 			return v
 		}
-	}
-}
-
-// resume sends the frames that were queued while faults BeforeCommit held c up. Once c has ended,
-// these frames are lost.
-func (c *conn) resume() {
-	c.s.mu.Lock()
-	defer c.s.mu.Unlock()
-	if !c.closed {
-		c.out.uncork(nil)
 	}
 }
 

@@ -107,8 +107,6 @@ func (c *conn) serve(frame []byte) bool {
 			c.end()
 			return false
 		}
-		// Before the request is carried out: the events precede a reply that shows their changes.
-		c.resume()
 		if v.lost {
 			return true
 		}
