@@ -41,7 +41,7 @@ type Contender struct {
 	ID      string // the data of the znode: see WithID; other clients write data of their own
 	Class   ContenderClass
 	Session int64     // the id of the session that owns the znode
-	Token   int64     // the czxid of the znode: the fencing token of a hold, greater than it after a Downgrade
+	Token   int64     // the czxid of the znode: the fencing token of a hold, unless Downgrade has made the znode
 	Since   time.Time // when the znode was created, by the servers' clock
 	// Holds reports whether no contender ahead blocks this contender. The contender
 	// itself may not have noticed yet.

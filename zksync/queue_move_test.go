@@ -227,8 +227,9 @@ func TestMoveToOwnSpentQueueAfterRetry(t *testing.T) {
 	})
 }
 
-// Retry gives a message back if the counter of such messages is spent and another message has its new name: a wait for a
-// number could be a wait for the message itself, if it has come from Retry, or for one that its consumer has no room for.
+// Retry gives a message back if the counter of such messages is spent and another message has its new name. A number is
+// free only when the directory is empty. The message itself is in there if it has come from Retry, and the consumer may
+// have no room for the other messages.
 func TestRetryToTheNameOfAnotherMessage(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {

@@ -145,8 +145,8 @@ var Throttle = Action{kind: actError, code: ErrThrottledOp, throttles: true}
 // connection wait behind the delayed one. Its events wait behind a delayed reply or event, and not
 // behind a request that is delayed BeforeCommit: a real server sends them, too, while a request
 // waits for its leader. The frames that wait are lost if the connection ends meanwhile. Other
-// connections continue. A delayed ConnectRequest does not
-// extend the time that the server gives a connection without a session, 10 to 20 s.
+// connections continue. A delayed ConnectRequest does not extend the time that the server gives a
+// connection without a session, 10 to 20 s.
 func Delay(d time.Duration) Action { return Action{kind: actDelay, delay: d} }
 
 // Error answers with code. BeforeCommit the request is not carried out; at the later moments it has

@@ -232,9 +232,9 @@ func TestTheTimeOfALsEnds(t *testing.T) {
 	}
 }
 
-// The command `zklock who` exits with 1 and says that nobody holds or waits, for a path without a znode as for a lock without contenders, and its JSON is
-// an entry without participants. A queue is not said to be held by nobody. The line to break is the one with zk.ErrNoNode in
-// whoCommand.run.
+// For a path without a znode, and for a lock without contenders, `zklock who` exits with 1, says that no client holds the lock or
+// waits for it, and prints a JSON entry without participants. It says nothing about a holder of a queue. The line to break is
+// the one with zk.ErrNoNode in whoCommand.run.
 func TestWhoOfNobody(t *testing.T) {
 	srv := zksynctest.Start(t)
 	m := srv.Connect(t)
