@@ -263,7 +263,8 @@ func (r *registry[T]) join(key sourceKey, sub *subscriber[T]) *source[T] {
 		}
 		src.ctx, src.cancel = context.WithCancel(context.Background())
 		r.sources[key] = src
-		go src.run()
+		// After the first stream was added: the first answer is then new enough for this stream.
+		defer func() { go src.run() }()
 	}
 	// In the lock of the registry, which leave takes: otherwise the last other stream could
 	// leave first, and end the source.
