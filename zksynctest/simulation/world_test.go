@@ -256,9 +256,24 @@ func (w *world) inspect(ctx context.Context) {
 			w.fail("Manager %d has no session", i)
 			continue
 		}
-		if st, n := m.Stats(), w.srv.WatchesOf(s.ID()); n != st.Watches || st.IdleWatches != st.Watches {
-			w.fail("the server has %d watches of Manager %d, which knows %d; calls wait for %d of them", n, i, st.Watches, st.Watches-st.IdleWatches)
+		w.inspectWatches(i, m, s.ID())
+	}
+}
+
+// inspectWatches compares the watches of a Manager with the watches that the server has of its session.
+func (w *world) inspectWatches(i int, m *session.Manager, id int64) {
+	// The server may just have reaped a container, and the event is on its way.
+	const attempts = 3
+	for attempt := 1; ; attempt++ {
+		st, n := m.Stats(), w.srv.WatchesOf(id)
+		if n == st.Watches && st.IdleWatches == st.Watches {
+			return
 		}
+		if attempt == attempts {
+			w.fail("the server has %d watches of Manager %d, which knows %d; calls wait for %d of them", n, i, st.Watches, st.Watches-st.IdleWatches)
+			return
+		}
+		time.Sleep(time.Second)
 	}
 }
 
