@@ -106,7 +106,11 @@ func (b *DoubleBarrier) Leave(ctx context.Context) error {
 	if b.err != nil {
 		return b.opError("leave", b.err)
 	}
-	there, err := b.barrier.Leave(ctx)
+	return b.leave(ctx, nil)
+}
+
+func (b *DoubleBarrier) leave(ctx context.Context, entered *rendezvous.Participant) error {
+	there, err := b.barrier.Leave(ctx, entered)
 	return b.opError("leave", b.counted(there, err))
 }
 
@@ -114,8 +118,10 @@ func (b *DoubleBarrier) Leave(ctx context.Context) error {
 // also ends, with a cause, when the session is lost (ErrLost: before the others can
 // continue without this participant), when the session finds that another client has removed the
 // znode (ErrLost), or when the Manager is closed (ErrLost and ErrClosed). Do
-// returns the error of fn, joined with the error of Leave. If Enter fails, Do returns its
-// error without having called fn. If fn panics, Do does not wait for the others.
+// returns the error of fn, joined with the error of Leave. If Leave was called during fn, that
+// error is ErrNotHeld, and a participant that has entered again since stays inside. If Enter
+// fails, Do returns its error without having called fn. If fn panics, Do does not wait for the
+// others.
 // Manager.Close waits for fn while the session is proven alive.
 func (b *DoubleBarrier) Do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
 	p, err := b.enter(ctx)
@@ -127,10 +133,10 @@ func (b *DoubleBarrier) Do(ctx context.Context, fn func(ctx context.Context) err
 		if !returned {
 			at, cancel := context.WithCancel(ctx)
 			cancel()
-			_ = b.Leave(at) // the panic says more than its error could
+			_ = b.leave(at, p) // the panic says more than its error could
 			return
 		}
-		if left := b.Leave(ctx); left != nil {
+		if left := b.leave(ctx, p); left != nil {
 			err = errors.Join(err, left)
 		}
 	}()

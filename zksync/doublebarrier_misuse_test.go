@@ -205,3 +205,31 @@ func TestDoubleBarrierInADirectoryWithData(t *testing.T) {
 		wholeRound(t, srv, b)
 	})
 }
+
+// Do leaves the round that it has entered, and no later round that the same value has entered meanwhile.
+func TestDoubleBarrierDoLeavesItsOwnRound(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		a, b := double(t, srv, 2), double(t, srv, 2)
+		in := entering(t.Context(), b)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		err := a.Do(ctx, func(context.Context) error {
+			mustEnd(t, "Enter", in, nil)
+			out := leaving(t.Context(), b)
+			mustLeave(t, a) // as another goroutine may do
+			mustEnd(t, "Leave", out, nil)
+			in = entering(t.Context(), b)
+			mustEnter(t, a)
+			mustEnd(t, "Enter", in, nil)
+			return nil
+		})
+		if !errors.Is(err, zksync.ErrNotHeld) || !strings.Contains(err.Error(), "entered again") {
+			t.Errorf("Do: %v", err)
+		}
+		out := leaving(t.Context(), b)
+		time.Sleep(2 * time.Minute)
+		pending(t, "Leave while another participant is inside", out)
+		mustLeave(t, a)
+		mustEnd(t, "Leave", out, nil)
+	})
+}

@@ -51,14 +51,18 @@ func New(m *session.Manager, path string, size int, id string) *Barrier {
 }
 
 // begin begins a call that needs one phase and brings about another one. In any other
-// phase it fails with refused. It returns the participant that is inside.
-func (b *Barrier) begin(need, during phase, refused error) (*Participant, error) {
+// phase it fails with refused, and if another participant than only is inside, unless only
+// is nil. It returns the participant that is inside.
+func (b *Barrier) begin(need, during phase, only *Participant, refused error) (*Participant, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.phase != need {
 		return nil, fmt.Errorf("%w: this participant is %s", refused, phaseNames[b.phase])
 	}
 	p := b.in
+	if only != nil && p != only {
+		return nil, fmt.Errorf("%w: this participant has left and entered again", refused)
+	}
 	b.phase, b.in = during, nil
 	return p, nil
 }
@@ -74,7 +78,7 @@ func (b *Barrier) end(after phase, p *Participant) {
 // ends. If it fails, it returns the number of participants that it saw last. It fails with
 // ErrBusy unless the participant is outside.
 func (b *Barrier) Enter(ctx context.Context) (p *Participant, there int, err error) {
-	if _, err := b.begin(outside, entering, znode.ErrBusy); err != nil {
+	if _, err := b.begin(outside, entering, nil, znode.ErrBusy); err != nil {
 		return nil, 0, err
 	}
 	err = b.m.Retry(ctx, func(s *session.Session) error {
@@ -104,9 +108,9 @@ func (b *Barrier) Enter(ctx context.Context) (p *Participant, there int, err err
 
 // Leave deletes the child of the participant and waits for the end of the round. If it
 // fails, it returns the number of participants that it saw last. It fails with ErrNotHeld
-// unless the participant is inside.
-func (b *Barrier) Leave(ctx context.Context) (there int, err error) {
-	p, err := b.begin(inside, leaving, znode.ErrNotHeld)
+// unless a participant is inside, and if entered is not nil, that participant.
+func (b *Barrier) Leave(ctx context.Context, entered *Participant) (there int, err error) {
+	p, err := b.begin(inside, leaving, entered, znode.ErrNotHeld)
 	if err != nil {
 		return 0, err
 	}
