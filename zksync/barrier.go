@@ -29,7 +29,8 @@ func NewBarrier(m *session.Manager, path string, opts ...BarrierOption) *Barrier
 // Set closes the gate, and creates the directories above it if they are missing. It is
 // not an error if the gate is closed already, also without the permission to close it. Set
 // is repeated over lost connections and sessions until ctx ends; then Set returns the error
-// of ctx, and the gate may or may not have been closed.
+// of ctx, and the gate may or may not have been closed. See Remove for a repetition beside other
+// clients.
 func (b *Barrier) Set(ctx context.Context) error {
 	gate := znode.Directory{Path: b.path, Lasting: true}
 	return b.opError("set", b.do(ctx, func(ctx context.Context, s *session.Session) error {
@@ -57,8 +58,10 @@ func (b *Barrier) unlessDone(ctx context.Context, s *session.Session, closed boo
 // permission to open it. Remove is repeated like Set; when ctx ends first, the gate may or may not have been opened.
 //
 // If the answer to a request of Set or Remove is lost, and another client changes the gate before the
-// repetition, the repetition changes it again: a Remove opens a gate that was set meanwhile, and a Set
-// closes a gate that was opened. So use another path for each phase of a program, or a DoubleBarrier.
+// repetition, the repetition changes it again and reports success: a Remove opens a gate that was set
+// meanwhile, and a Set closes a gate that was opened, perhaps for good. This does not happen if only one
+// client at a time sets and removes the gate, and repeats each call until it succeeds. Otherwise use
+// another path for each phase of a program, or a DoubleBarrier.
 func (b *Barrier) Remove(ctx context.Context) error {
 	return b.opError("remove", b.do(ctx, func(ctx context.Context, s *session.Session) error {
 		err := s.Delete(ctx, b.path, -1)

@@ -156,6 +156,36 @@ func TestBarrierLostAnswers(t *testing.T) {
 	}
 }
 
+// A Set or a Remove whose answer is lost changes a gate again that another client has changed meanwhile, as the
+// documentation of Remove says. Both report success.
+func TestBarrierRepeatsOverTheChangeOfAnotherClient(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		gate := zksync.NewBarrier(m, "/gate")
+		must(t, gate.Set(t.Context())) // the session is known from here on
+		must(t, gate.Remove(t.Context()))
+		for _, c := range []struct {
+			op     zksynctest.OpCode
+			do     func(context.Context) error
+			other  func() error
+			closed bool
+		}{
+			{zkserver.OpCreate, gate.Set, func() error { return srv.Delete("/gate") }, true},
+			{zkserver.OpDelete, gate.Remove, func() error { return srv.Create("/gate", nil) }, false},
+		} {
+			var changed error
+			for _, action := range []zksynctest.Action{zksynctest.Call(func() { changed = c.other() }), zksynctest.Disconnect} {
+				srv.Inject(zksynctest.Fault{Op: c.op, Session: live(t, m).ID(), At: zksynctest.AfterCommit, Do: action})
+			}
+			must(t, c.do(t.Context()))
+			must(t, changed)
+			if _, closed := srv.Get("/gate"); closed != c.closed {
+				t.Errorf("%v: the gate is closed: %v", c.op, closed)
+			}
+		}
+	})
+}
+
 // The first call of a Barrier reports a bad path or option, WithMaxWait bounds Wait, and every call after Close of the
 // Manager is ErrClosed.
 func TestBarrierMisuse(t *testing.T) {
