@@ -3,6 +3,8 @@ package session
 import (
 	"context"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
@@ -40,36 +42,31 @@ func (e *Ephemeral) removeOwn(s *Session, path string, version int32, made *atte
 	defer func() { _ = f.end(ctx, nil) }()
 	committed := false
 	for round := 0; ; round++ {
-		conn := s.Connection() // before the look
-		exists, stat, err := s.Exists(ctx, path)
-		ours, unreadable := exists && made.owns(s, stat), ClassOf(err) == ClassNoAuth
-		switch {
-		case unreadable:
-			ours, err = ownsUnreadable(ctx, s, path)
-		case ours:
-			version = stat.Version
-		}
-		switch {
-		case err != nil:
-		case ours:
-			// Another client may have created a znode of the same name since the look. The version
-			// protects it, unless both znodes have been written equally often. So the request goes once,
-			// right behind the look, and not again without another look, as Delete would do.
-			if err = errOtherConnection; conn != 0 {
-				c, failed := s.requests.once(ctx, s.m.records.versioned(wire.OpDelete, path, version), conn)
-				err = opError("delete", path, s.m.failure(c, failed))
+		unreadable := false
+		err := s.DeleteSeen(ctx, path, func(exists bool, stat *zk.Stat, err error) (int32, error) {
+			ours := exists && made.owns(s, stat)
+			switch unreadable = ClassOf(err) == ClassNoAuth; {
+			case unreadable:
+				ours, err = ownsUnreadable(ctx, s, path)
+			case ours:
+				version = stat.Version
 			}
-			if unreadable && ClassOf(err) == ClassBadVersion {
-				version = -1 // our znode was written meanwhile, and nothing shows its version
+			if err == nil && !ours {
+				err = ErrRemoved
 			}
-		case committed:
+			return version, err
+		})
+		switch {
+		case err == ErrRemoved && committed:
 			return nil
-		default:
+		case err == ErrRemoved:
 			// A deposed leader does not show a create that its successor has committed.
 			if err = s.SyncQuorum(ctx, path); err == nil {
 				committed = true
 				continue
 			}
+		case unreadable && ClassOf(err) == ClassBadVersion:
+			version = -1 // our znode was written meanwhile, and nothing shows its version
 		}
 		class := ClassOf(err)
 		switch {

@@ -71,7 +71,7 @@ func TestLeaderAfterARefusedResignation(t *testing.T) {
 		lead, err := a.Campaign(t.Context())
 		must(t, err)
 		before, _ := zksync.Token(lead)
-		srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Path: path, Do: zksynctest.Error(-102)})
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpDelete, Path: path, Do: zksynctest.Error(-102)})
 		if err := a.Resign(); !errors.Is(err, zk.ErrNoAuth) {
 			t.Errorf("Resign: %v, want the refusal", err)
 		}

@@ -177,7 +177,7 @@ func TestEphemeralElectionOverLostAnswers(t *testing.T) {
 				if leader, err := e.Leader(t.Context()); err != nil || leader.Token != token || leader.Session != s.ID() {
 					t.Errorf("the leader is %+v, %v; our token is %d", leader, err, token)
 				}
-				srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Path: master, Times: times, At: at, Do: zksynctest.Disconnect})
+				srv.Inject(zksynctest.Fault{Op: zkserver.OpDelete, Path: master, Times: times, At: at, Do: zksynctest.Disconnect})
 				must(t, e.Resign())
 				if _, ok := srv.Get(master); ok {
 					t.Error("the leader's znode is left")
@@ -259,7 +259,7 @@ func TestEphemeralElectionResignsForItselfAlone(t *testing.T) {
 	}
 	for name, test := range map[string]func(t *testing.T, srv *zksynctest.Server, other *session.Session) error{
 		"the answer is lost": func(t *testing.T, srv *zksynctest.Server, other *session.Session) error {
-			f := zksynctest.Fault{Op: zkserver.OpMulti, Path: master, At: zksynctest.AfterCommit, Do: zksynctest.Call(func() { plainLeader(srv, other) })}
+			f := zksynctest.Fault{Op: zkserver.OpDelete, Path: master, At: zksynctest.AfterCommit, Do: zksynctest.Call(func() { plainLeader(srv, other) })}
 			srv.Inject(f)
 			f.Do = zksynctest.Disconnect
 			srv.Inject(f)
@@ -268,7 +268,7 @@ func TestEphemeralElectionResignsForItselfAlone(t *testing.T) {
 		"an operator was faster, and a candidate of this toolkit": func(t *testing.T, srv *zksynctest.Server, other *session.Session) error {
 			next := zksync.NewElection(srv.Connect(t), master, byEphemeral, zksync.WithID("plain"))
 			won := campaign(t, next)
-			f := zksynctest.Fault{Op: zkserver.OpMulti, Path: master, At: zksynctest.BeforeCommit, Do: zksynctest.Call(func() {
+			f := zksynctest.Fault{Op: zkserver.OpDelete, Path: master, At: zksynctest.BeforeCommit, Do: zksynctest.Call(func() {
 				must(t, srv.Delete(master))
 				<-won
 			})}
@@ -277,7 +277,7 @@ func TestEphemeralElectionResignsForItselfAlone(t *testing.T) {
 			return zksync.ErrRemoved
 		},
 		"an operator was faster": func(t *testing.T, srv *zksynctest.Server, other *session.Session) error {
-			f := zksynctest.Fault{Op: zkserver.OpMulti, Path: master, At: zksynctest.BeforeCommit, Do: zksynctest.Call(func() {
+			f := zksynctest.Fault{Op: zkserver.OpDelete, Path: master, At: zksynctest.BeforeCommit, Do: zksynctest.Call(func() {
 				must(t, srv.Delete(master))
 				plainLeader(srv, other)
 			})}

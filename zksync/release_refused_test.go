@@ -63,7 +63,7 @@ func TestReleaseReportsARefusalAfterAnotherFailure(t *testing.T) {
 				e := zksync.NewElection(srv.Connect(t), at, zksync.WithLayout(layout))
 				wantRefused(t, "Run", e.Run(t.Context(), func(context.Context) error {
 					srv.Inject(zksynctest.Fault{Op: zkserver.OpDelete, Path: at + "/*", Do: zksynctest.Error(-1)})
-					srv.Inject(zksynctest.Fault{Op: multi, Path: at, Do: zksynctest.Disconnect})
+					srv.Inject(zksynctest.Fault{Op: zkserver.OpDelete, Path: at, Do: zksynctest.Disconnect})
 					return nil
 				}))
 			})

@@ -141,23 +141,22 @@ func orUnknown(c zksync.Client) zksync.Client {
 func deleteZnode(ctx context.Context, m *session.Manager, one participant) (deleted bool, err error) {
 	unanswered := false
 	err = m.Do(ctx, func(ctx context.Context, s *session.Session) error {
-		conn := s.Connection() // before the look
-		ok, stat, err := s.Exists(ctx, one.Path)
-		if err == nil && conn == 0 {
-			return session.ErrConnectionLost // the look shows no connection: Do repeats it
-		}
-		if err != nil || !ok || stat.Czxid != one.Token {
-			deleted = err == nil && unanswered
-			return err
-		}
-		// Delete would repeat the request without another look when it is refused or its answer is lost.
-		_, err = s.MultiOnce(ctx, conn, &zk.DeleteRequest{Path: one.Path, Version: stat.Version})
+		sent := false
+		err := s.DeleteSeen(ctx, one.Path, func(ok bool, stat *zk.Stat, err error) (int32, error) {
+			if err == nil && (!ok || stat.Czxid != one.Token) {
+				err = zk.ErrNoNode
+			}
+			if sent = err == nil; !sent {
+				return 0, err
+			}
+			return stat.Version, nil
+		})
 		if errors.Is(err, zk.ErrNoNode) {
 			deleted = unanswered
 			return nil
 		}
 		deleted = err == nil
-		unanswered = unanswered || session.ClassOf(err) == session.ClassConnectionLost
+		unanswered = unanswered || sent && session.ClassOf(err) == session.ClassConnectionLost
 		return err
 	})
 	return deleted, err

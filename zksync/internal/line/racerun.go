@@ -190,19 +190,21 @@ func findOwn(ctx context.Context, s *session.Session, path string, version int32
 
 // deleteRaced deletes the znode of this session at path, which create has left with a
 // version. It fails with ErrRemoved if the znode at path is another candidate's. The
-// request is never repeated: the repetition could delete the znode of the next leader.
+// request is never repeated without another look: the repetition could delete the znode of the next
+// leader.
 func deleteRaced(ctx context.Context, s *session.Session, path string, version int32) error {
 	// A next leader that has not seen our znode may have chosen the same version. After this look,
 	// only a removal at this very moment can put such a znode here. The server does not show a znode
 	// that this client may not read.
-	ok, stat, err := s.Exists(ctx, path)
-	switch {
-	case err == nil && (!ok || stat.EphemeralOwner != s.ID()):
-		return session.ErrRemoved
-	case err != nil && session.ClassOf(err) != session.ClassNoAuth:
-		return err
-	}
-	_, err = s.Multi(ctx, &zk.DeleteRequest{Path: path, Version: version})
+	err := s.DeleteSeen(ctx, path, func(ok bool, stat *zk.Stat, err error) (int32, error) {
+		switch {
+		case err == nil && (!ok || stat.EphemeralOwner != s.ID()):
+			err = session.ErrRemoved
+		case session.ClassOf(err) == session.ClassNoAuth:
+			err = nil
+		}
+		return version, err
+	})
 	if session.ClassOf(err) != session.ClassBadVersion {
 		return err
 	}
