@@ -26,24 +26,36 @@ func (m *Manager) Do(ctx context.Context, fn func(context.Context, *Session) err
 // context, and Close does not wait for fn.
 func (m *Manager) Retry(ctx context.Context, fn func(*Session) error) error {
 	var last error
+	return m.Repeat(ctx, func() error {
+		s, err := m.Session(ctx)
+		if err != nil {
+			return joined(ctx, err, last)
+		}
+		last = fn(s)
+		if ClassOf(last) == ClassCancelled && ctx.Err() == nil && s.Err() != nil {
+			// A context of this session has ended, and ctx has not. The caller must not take the end of
+			// the one context for the end of the other. If neither has ended, fn has reported a
+			// context of its own, which is its result.
+			last = s.Err()
+		}
+		return last
+	})
+}
+
+// Repeat calls fn until it returns nil or an error of a class without Again, with the pauses of Do,
+// and otherwise returns as Do. It serves primitives whose function waits for its sessions itself, and
+// so can bound that wait.
+func (m *Manager) Repeat(ctx context.Context, fn func() error) error {
+	var last error
 	for round := 0; ; round++ {
 		if round > 1 {
 			if err := sleep(ctx, m.jitter.backoff(round-1), m.ctx); err != nil {
 				return joined(ctx, err, last)
 			}
 		}
-		s, err := m.Session(ctx)
-		if err != nil {
-			return joined(ctx, err, last)
-		}
 		began := time.Now()
-		if last = fn(s); !another(ctx, s, last) {
+		if last = fn(); !ClassOf(last).Again() {
 			return last
-		}
-		if ClassOf(last) == ClassCancelled {
-			// A context of this session has ended, and ctx has not. The caller must not
-			// take the end of the one context for the end of the other.
-			last = s.Err()
 		}
 		// fn has worked for a while, so its failure does not belong to the failures
 		// before it.
@@ -68,18 +80,6 @@ func joined(ctx context.Context, err, last error) error {
 		return CancelledWaiting(ctx, fmt.Errorf("%w; the last attempt: %v", reason, last))
 	}
 	return CancelledWaiting(ctx, fmt.Errorf("the last attempt: %v", last))
-}
-
-// another reports whether a function that returned err should be called again.
-func another(ctx context.Context, s *Session, err error) bool {
-	class := ClassOf(err)
-	if class == ClassCancelled {
-		// A context that is derived from ctx may have ended with the session.
-		// If neither has ended, fn has reported a context of its own, which is its result.
-		return ctx.Err() == nil && s.Err() != nil
-	}
-	// If ctx has ended, Session reports that before the next call.
-	return class.Again()
 }
 
 func run(ctx context.Context, s *Session, fn func(context.Context, *Session) error) error {

@@ -103,7 +103,7 @@ func (e *Election) resign(g *line.Grant) error {
 // no leadership but its own. Otherwise it fails like Campaign, and with ErrInvalidOption if
 // work is nil. Manager.Close waits for work while the session is proven alive. A work that
 // goes on for seconds after its context has ended is logged. WithMaxWait bounds each
-// campaign, from the moment at which the Manager has a session.
+// campaign, the wait for a session included.
 func (e *Election) Run(ctx context.Context, work func(ctx context.Context) error) error {
 	if work == nil {
 		return e.opError("run", errNoWork)
@@ -112,17 +112,12 @@ func (e *Election) Run(ctx context.Context, work func(ctx context.Context) error
 		return e.opError("run", e.err)
 	}
 	var result error // of the last work
-	var ended error  // the end of the wait for leadership, by ctx or by WithMaxWait
-	err := e.m.Retry(ctx, func(*session.Session) error {
+	// Not by Retry, whose wait for a session WithMaxWait would not bound.
+	err := e.m.Repeat(ctx, func() error {
 		lead, g, err := e.campaign(ctx)
-		switch class := session.ClassOf(err); {
-		case class == session.ClassRemoved:
+		switch {
+		case session.ClassOf(err) == session.ClassRemoved:
 			return errCampaignAgain
-		case class == session.ClassCancelled:
-			// Retry would begin again if the session has ended under which it called this function. The
-			// campaign has gone on over the loss of sessions already.
-			ended = err
-			return nil
 		case err != nil:
 			return err
 		}
@@ -140,9 +135,6 @@ func (e *Election) Run(ctx context.Context, work func(ctx context.Context) error
 		e.m.Logger().Warn("leadership lost", zap.String("path", e.path), zap.NamedError("result", result))
 		return errCampaignAgain
 	})
-	if err == nil {
-		err = ended
-	}
 	switch {
 	case err == nil:
 		return result
@@ -152,7 +144,7 @@ func (e *Election) Run(ctx context.Context, work func(ctx context.Context) error
 	return e.opError("run", err)
 }
 
-// errCampaignAgain makes Retry call a function again: leadership was lost, or another
+// errCampaignAgain makes Repeat call a function again: leadership was lost, or another
 // client removed the candidate's znode.
 var errCampaignAgain = fmt.Errorf("%w: the candidacy ended", ErrLost)
 

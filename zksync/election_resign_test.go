@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
@@ -62,4 +63,39 @@ func TestRunWaitsNoLongerThanMaxWait(t *testing.T) {
 			t.Errorf("Run took %v: %v", took, err)
 		}
 	})
+}
+
+// WithMaxWait bounds the wait of Run also while the Manager has no session, before the first campaign and after a
+// leadership that was lost.
+func TestRunWaitsForASessionNoLongerThanMaxWait(t *testing.T) {
+	for _, led := range []bool{false, true} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			m := srv.Connect(t)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			lose := func() time.Time {
+				srv.HangHandshake(true)
+				srv.Partition(live(t, m).ID())
+				for st := range m.States(ctx) {
+					if st == session.Lost || st == session.Connecting {
+						break
+					}
+				}
+				return time.Now()
+			}
+			var began time.Time
+			if !led {
+				began = lose()
+			}
+			err := zksync.NewElection(m, master, zksync.WithMaxWait(time.Minute)).Run(ctx, func(lead context.Context) error {
+				began = lose()
+				<-lead.Done()
+				return nil
+			})
+			if took := time.Since(began); took < time.Minute || took > time.Minute+time.Second || !errors.Is(err, zksync.ErrMaxWait) {
+				t.Errorf("led %v: Run took %v after the loss of the session: %v", led, took, err)
+			}
+			srv.HangHandshake(false)
+		})
+	}
 }

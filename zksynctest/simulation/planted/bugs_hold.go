@@ -130,7 +130,11 @@ var holdBugs = []bug{
 		"ok && znode.Earlier(seq, own) &&", "ok && seq != own &&"}},
 		[]finder{tested("./zksync", "^TestAcquireBeforeACurator$")}},
 	{"let Run wait anew after a lost session", []edit{{"zksync/election.go",
-		"		case class == session.ClassCancelled:\n",
-		"		case false:\n"}},
+		"e.m.Repeat(ctx, func() error {",
+		"e.m.Retry(ctx, func(*session.Session) error {"}},
 		[]finder{tested("./zksync", "^TestRunWaitsNoLongerThanMaxWait$")}},
+	{"let Run wait for a session without a bound", []edit{{"zksync/election.go",
+		"		lead, g, err := e.campaign(ctx)\n",
+		"		if _, err := e.m.Session(ctx); err != nil {\n			return err\n		}\n		lead, g, err := e.campaign(ctx)\n"}},
+		[]finder{tested("./zksync", "^TestRunWaitsForASessionNoLongerThanMaxWait$")}},
 }
