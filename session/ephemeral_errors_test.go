@@ -122,3 +122,28 @@ func TestEphemeralKnowsItsDataAfterAnInternalError(t *testing.T) {
 		}
 	})
 }
+
+// Close of an Ephemeral with a sequence number returns when its znode is gone, also if it was just being created again
+// after a lost session, and reports the refusal of the removal.
+func TestCloseOfASequentialEphemeralDuringItsCreation(t *testing.T) {
+	for _, at := range []zkserver.Moment{zkserver.BeforeReply, zkserver.BeforeCommit} {
+		for _, refused := range []bool{false, true} {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				m := srv.Connect(t)
+				mustBe(t, srv.Create("/d", nil), nil)
+				e := keepEphemeral(t, m, "/d/member-", "x", session.WithSequence())
+				srv.Inject(zkserver.Fault{Path: "/d/*", At: at, Do: zkserver.Delay(time.Second)})
+				if refused {
+					srv.Inject(zkserver.Fault{Op: zkserver.OpDelete, Path: "/d/*", Times: -1, Do: zkserver.Error(int32(zkserver.ErrNoAuth))})
+				}
+				mustBe(t, srv.ExpireSession(current(t, m).ID()), nil)
+				current(t, m)
+				time.Sleep(time.Second / 2)
+				err := e.Close()
+				if names := children(srv, "/d"); refused != (len(names) > 0) || refused != (session.ClassOf(err) == session.ClassNoAuth) {
+					t.Errorf("%v, refused %v: left after Close, which has returned %v: %v", at, refused, err, names)
+				}
+			})
+		}
+	}
+}

@@ -90,7 +90,7 @@ func (e *Ephemeral) keep(s *Session) error {
 			case !made.happened():
 			case n != nil:
 				e.leftover = e.removeOwn(s, n.path, n.version, &made)
-			case !e.cfg.sequential: // the clean-up of CreateProtected removes a sequential znode
+			case !e.cfg.sequential: // create has removed a sequential znode
 				e.leftover = e.removeOwn(s, e.asked, 0, &made) // a create without an answer has made version 0
 			}
 			return Cancelled(e.ctx)
@@ -134,7 +134,13 @@ func (e *Ephemeral) create(s *Session, f *failures, round int, made *attempt) (n
 	n = &owned{e: e, s: s, path: e.asked, made: made, generation: generation}
 	began, zxid := s.seenZxid.Load(), anyZxid
 	if e.cfg.sequential {
-		n.path, err = s.CreateProtected(e.ctx, e.asked, data, zk.FlagEphemeralSequential, e.cfg.acl...)
+		protected := Protect(e.asked)
+		n.path, err = s.createAs(e.ctx, e.asked, protected, data, zk.FlagEphemeralSequential, e.cfg.acl)
+		if ClassOf(err) == ClassCancelled {
+			// createAs removes the znode in the background, too, but Close must wait for that.
+			dir, name := split(protected)
+			e.leftover = <-s.janitor.add(&chore{dir: dir, guid: guidOf(name)})
+		}
 	} else {
 		_, zxid, err = s.create(e.ctx, e.asked, data, zk.FlagEphemeral, e.cfg.acl)
 	}

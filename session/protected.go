@@ -56,7 +56,11 @@ func (s *Session) CreateProtected(ctx context.Context, path string, data []byte,
 		return "", opError("create", path, err)
 	}
 	// One GUID for all attempts, so that a look-up finds the znode of each of them.
-	protected := Protect(path)
+	return s.createAs(ctx, path, Protect(path), data, flags, acl)
+}
+
+// createAs is CreateProtected with the result of Protect for path.
+func (s *Session) createAs(ctx context.Context, path, protected string, data []byte, flags int32, acl []zk.ACL) (string, error) {
 	r := s.m.records.create(protected, data, flags, acl)
 	paths, _, err := createProtected(ctx, s, protected, !sequential(flags), r, func(c *wire.Call) ([]string, []zk.MultiResponse, error) {
 		path, err := s.m.createdPath(c, nil)
