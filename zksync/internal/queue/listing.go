@@ -29,7 +29,7 @@ func (v *view) refreshListings(ctx context.Context, st *orderState) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(maxListings)
-	for _, p := range l.stale(st) {
+	for _, p := range l.stale(st, v.isLong(st)) {
 		g.Go(func() error { return v.listMessages(ctx, p, st) })
 	}
 	return g.Wait()

@@ -30,6 +30,8 @@ type partition struct {
 	others      int // the messages of the listing that other consumers have claimed
 	missing     int // the messages of the listing that a read has not found
 	listing     *staleFlag
+	hasLeast    bool                // the listing has messages that go by the cursor
+	least       int32               // the first number of these messages
 	unlisted    bool                // the waiting messages are not the free ones: none is picked before the next listing
 	picked      map[string]Item     // messages that a Take has picked or this consumer has claimed, by name
 	skipped     map[string]Item     // messages that cannot be read or removed
@@ -90,7 +92,11 @@ func (p *partition) replace(found []Item, f *staleFlag) {
 	// Only listed names stay skipped: the map must not grow for as long as the value lives.
 	skipped := make(map[string]Item)
 	waiting := found[:0]
+	p.hasLeast = false
 	for _, it := range found {
+		if p.ref(it).byCursor() && (!p.hasLeast || znode.Earlier(it.Seq, p.least)) {
+			p.hasLeast, p.least = true, it.Seq
+		}
 		// This consumer has the picked messages in hand, and would skip the skipped ones again.
 		if _, ok := p.skipped[it.Name]; ok {
 			skipped[it.Name] = it
@@ -121,6 +127,15 @@ func (p *partition) noteGone(found []Item, t *claimTable) {
 		delete(gone, it.Name)
 	}
 	maps.Copy(p.gone, gone)
+}
+
+// forgetCursor removes the cursor from the part of a table if no message exists up to the cursor. Later messages have
+// greater numbers. A listing is as good as a new one while no event says that it is stale: the event of a message that
+// was claimed since the listing comes before the table that has this claim.
+func (p *partition) forgetCursor(claims *partitionClaims) {
+	if !p.isStale() && (!p.hasLeast || znode.Earlier(claims.cursor, p.least)) {
+		claims.hasCursor = false
+	}
 }
 
 // apply makes the messages wait that a table says were returned, and forgets the messages

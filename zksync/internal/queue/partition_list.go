@@ -73,8 +73,8 @@ func (l *partitionList) relistAll() {
 	}
 }
 
-// stale returns the partitions whose stale listings decide which message is the next one.
-func (l *partitionList) stale(st *orderState) (stale []*partition) {
+// stale returns the partitions whose stale listings decide which message is the next one, or all with stale listings.
+func (l *partitionList) stale(st *orderState, all bool) (stale []*partition) {
 	now := time.Now().UnixMilli()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,7 +82,7 @@ func (l *partitionList) stale(st *orderState) (stale []*partition) {
 	for _, p := range l.all {
 		// The listings of later partitions do not matter while this one has a message
 		// that is due. Therefore a long queue is not listed again for each message.
-		if p.expires && p.key > now || p.hasFree(st, now) {
+		if !all && (p.expires && p.key > now || p.hasFree(st, now)) {
 			break
 		}
 		// A partition whose time is over is listed without an event: listMessages then

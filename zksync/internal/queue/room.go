@@ -21,6 +21,8 @@ import (
 //     recovery returns it when there is room.
 //   - Messages that a consumer skips stay in the queue for long. A recovery by this consumer leaves them claimed if
 //     the table is more than half full, so that they do not keep other messages out of it.
+//   - The cursor of each priority stays in the claim table when its messages are gone. If these take more than half of
+//     the request, each look lists all partitions, and each write removes the cursors up to which no message exists.
 
 const (
 	// opsBytes is more than the operations of a claim take beside their paths and data.
@@ -75,15 +77,36 @@ func (v *view) tableAfter(st *orderState, edit func(*claimTable)) (t *claimTable
 // withoutGone returns a copy of the table of a state without the messages that are gone. In a table that has no room,
 // those in the middle of ranges stay: without them it would be longer.
 func (v *view) withoutGone(st *orderState) *claimTable {
-	t := st.table.clone()
+	base := st.table.clone()
+	if v.isLong(st) {
+		v.partitions.forgetCursors(base)
+	}
+	t := base.clone()
 	if !v.partitions.forgetGone(t, false) {
 		return t
 	}
 	if size := len(t.encode()); size > st.size && size > v.tableLimit(st) {
-		t = st.table.clone()
+		t = base
 		v.partitions.forgetGone(t, true)
 	}
 	return t
+}
+
+// isLong reports whether the claim table of a state is long and may have the cursors of many partitions.
+func (v *view) isLong(st *orderState) bool {
+	return v.cfg.Kind.ParsePartition != nil && !v.cfg.Kind.anyOrder && st.size > v.dataRoom()/2
+}
+
+// forgetCursors removes the cursors from a long table that tell nothing, because no message exists up to them. While a
+// table is short they stay: a consumer that has not listed again yet learns from them which messages are gone.
+func (l *partitionList) forgetCursors(t *claimTable) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.all {
+		if claims := t.partitions[p.czxid]; claims != nil {
+			p.forgetCursor(claims)
+		}
+	}
 }
 
 // forgetSkipped removes the entries of the free messages that this consumer skips from a table, for a recovery.

@@ -141,9 +141,7 @@ func TestNackBesideManyPartitions(t *testing.T) {
 		}
 		other := r.open(ByPriority, true)
 		for range n {
-			for _, d := range other.receive(2) {
-				r.must(d.Ack(r.Context()))
-			}
+			other.receive(2) // and keep them, so that the cursors stay
 			other.forgetOrder()
 		}
 		r.must(r.srv.Create("/q/"+PriorityPartition(0)+"/"+itemName(1_000_000_000), []byte("last")))
@@ -183,6 +181,66 @@ func TestNackBesideSkippedMessages(t *testing.T) {
 			case <-time.After(time.Hour):
 				r.Fatalf("no message after %d of %d", i, n)
 			}
+		}
+	})
+}
+
+// A write of a long claim table leaves the messages claimed that others have, whether the writer has listed them or not.
+func TestCursorsOfClaimedMessages(t *testing.T) {
+	withRig(t, 0, func(r rig) {
+		const n = 80
+		a, b := r.open(ByPriority, true, session.WithMaxRequest(1024)), r.open(ByPriority, true)
+		for i := range n {
+			r.must(r.srv.Create("/q/"+PriorityPartition(i), nil))
+		}
+		put := func(i int) { r.must(r.srv.Create("/q/"+PriorityPartition(i)+"/"+itemName(0), nil)) }
+		a.pick(0) // lists all
+		put(n - 1)
+		synctest.Wait()
+		d := a.receive(1)[0]
+		for i := range n - 1 {
+			put(i)
+		}
+		synctest.Wait()
+		for range n - 1 {
+			b.receive(1) // keeps it
+		}
+		if st := b.state(); !a.v.isLong(st) {
+			r.Fatalf("a table of %d bytes is not long", st.size)
+		}
+		for _, listed := range []bool{false, true} {
+			a.forgetOrder()
+			if listed {
+				a.pick(0)
+			}
+			r.must(d.Nack(r.Context()))
+			if next := r.open(ByPriority, false).pick(1).refs; len(next) != 1 || next[0].path() != d.ID {
+				r.Fatalf("listed: %v: the next one is %v, want %s", listed, next, d.ID)
+			}
+			d = a.receive(1)[0]
+		}
+	})
+}
+
+// A PriorityQueue goes on when each priority has had a message, although all have a message left and no listing is due.
+func TestCursorsOfManyPartitions(t *testing.T) {
+	withRig(t, 0, func(r rig) {
+		c := r.open(ByPriority, true, session.WithMaxRequest(1024))
+		for i := MaxPriority; i >= 0; i-- {
+			dir := "/q/" + PriorityPartition(i)
+			r.must(r.srv.Create(dir, nil))
+			for j := range 2 {
+				r.must(r.srv.Create(dir+"/"+itemName(j), fmt.Append(nil, i, j)))
+			}
+			synctest.Wait() // the consumer learns of them
+			r.must(c.receive(1)[0].Ack(r.Context()))
+		}
+		for i := range MaxPriority + 1 {
+			d := c.receive(1)[0]
+			if want := fmt.Sprint(i, 1); string(d.Data) != want {
+				r.Fatalf("%q came, want %q", d.Data, want)
+			}
+			r.must(d.Ack(r.Context()))
 		}
 	})
 }
