@@ -64,7 +64,7 @@ func (l *idleLine) waitTurn(ctx context.Context, limit time.Duration) (waited bo
 		switch session.ClassOf(err) {
 		case session.ClassOK:
 		case session.ClassNoAuth, session.ClassNodeExists:
-			// Without the permission to join, or if another client's znode has the next number, it
+			// Without the permission to join or to list the line, or if another client's znode has the next number, it
 			// acts as the first in line.
 			return false, nil
 		default:
@@ -158,8 +158,15 @@ func (l *idleLine) join(ctx context.Context) error {
 	var unclear error // why the contender may exist
 	create := func() (err error) {
 		if unclear == nil {
-			path, err = v.s.Create(ctx, znode.Join(dir, idlePrefix), id, zk.FlagEphemeral|zk.FlagSequence)
+			// The check needs the permission to list the directory, and without that no look could find the
+			// contender after a lost answer.
+			var results []zk.MultiResponse
+			results, err = v.s.Multi(ctx, &zk.CheckVersionRequest{Path: dir, Version: -1},
+				&zk.CreateRequest{Path: znode.Join(dir, idlePrefix), Data: id, Flags: zk.FlagEphemeral | zk.FlagSequence})
 			switch session.ClassOf(err) {
+			case session.ClassOK:
+				path = results[1].String
+				return nil
 			case session.ClassNoNode:
 				return v.cfg.MakeDir(ctx, v.s, dir)
 			case session.ClassConnectionLost, session.ClassUnknown, session.ClassTransient, session.ClassCancelled:
