@@ -23,11 +23,11 @@ const (
 	// priority.
 	entryPrefix = "entry-100-"
 
-	claimsName  = "zksync-claims"  // has the order znode and the ledger of each consumer
-	MarkersName = "zksync-markers" // has a znode for each value that writes
-	LimitName   = "zksync-limit"   // every Put of a bounded queue writes to it
-	idleName    = "zksync-idle"    // has the line of idle consumers
-	laterName   = commit.LaterDir  // has the messages of Retry
+	claimsName  = "zksync-claims"   // has the order znode and the ledger of each consumer
+	MarkersName = commit.MarkersDir // has a znode for each value that writes
+	LimitName   = "zksync-limit"    // every Put of a bounded queue writes to it
+	idleName    = "zksync-idle"     // has the line of idle consumers
+	laterName   = commit.LaterDir   // has the messages of Retry
 )
 
 const (

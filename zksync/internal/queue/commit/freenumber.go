@@ -15,6 +15,9 @@ import (
 // LaterDir has the messages that wait for another delivery, in the directory of a queue.
 const LaterDir = "zksync-later"
 
+// MarkersDir has the markers, in the directory of a queue.
+const MarkersDir = "zksync-markers"
+
 // FreeNumber waits until a directory has a number for another message. Usually the
 // counter of the directory is spent, after two thousand million messages: then FreeNumber
 // waits until all messages are consumed, and deletes the directory, so that a new one is
@@ -87,7 +90,7 @@ func (f *freeing) await(ctx context.Context, w *session.Watch) error {
 // of this package in it. It waits while messages wait for another delivery. It reports
 // false if the directory may have changed since it was listed.
 func (f *freeing) deleteDir(ctx context.Context, names []string) (bool, error) {
-	var ops []any
+	var ops, markers []any
 	for _, name := range names {
 		if !strings.HasPrefix(name, "zksync-") {
 			// The znode of another program has to stay, and so has the directory: the queue
@@ -103,16 +106,26 @@ func (f *freeing) deleteDir(ctx context.Context, names []string) (bool, error) {
 			return false, f.await(ctx, w)
 		}
 		w.Stop()
+		own := &ops
+		if name == MarkersDir {
+			own = &markers
+		}
 		for _, name := range inside {
-			ops = append(ops, &zk.DeleteRequest{Path: znode.Join(child, name), Version: -1})
+			*own = append(*own, &zk.DeleteRequest{Path: znode.Join(child, name), Version: -1})
 		}
 		ops = append(ops, &zk.DeleteRequest{Path: child, Version: -1})
 	}
 	// One transaction: the server refuses it as a whole if a znode was created in one of
 	// the directories since they were listed.
-	ops = append(ops, &zk.DeleteRequest{Path: f.dir, Version: -1})
+	ops = append(markers, append(ops, &zk.DeleteRequest{Path: f.dir, Version: -1})...)
 	results, err := f.s.Multi(ctx, ops...)
 	switch session.ClassOf(err) {
+	case session.ClassTooLarge:
+		// Processes that have died leave markers. Without its marker, a process creates another.
+		if len(markers) == 0 {
+			return false, err
+		}
+		return false, f.deleteSome(ctx, markers)
 	case session.ClassNotEmpty:
 		// A znode two levels below has children only if another program has created them. They
 		// have to stay, too.
@@ -123,4 +136,19 @@ func (f *freeing) deleteDir(ctx context.Context, names []string) (bool, error) {
 	}
 	f.gone = true // or the answer was lost
 	return err == nil, err
+}
+
+// deleteSome deletes markers, as many as fit into a request.
+func (f *freeing) deleteSome(ctx context.Context, markers []any) error {
+	for {
+		_, err := f.s.Multi(ctx, markers...)
+		switch class := session.ClassOf(err); {
+		case class == session.ClassTooLarge && len(markers) > 1:
+			markers = markers[:len(markers)/2]
+		case class == session.ClassNoNode, class == session.ClassNotEmpty:
+			return nil // the next listing tells
+		default:
+			return err
+		}
+	}
 }

@@ -46,3 +46,25 @@ func TestFreeNumberWaitsForTheMessageInTheWay(t *testing.T) {
 		})
 	}
 }
+
+// FreeNumber deletes a directory whose counter is spent, although the markers in it do not fit into one request.
+func TestFreeNumberBesideManyMarkers(t *testing.T) {
+	committing(t, func(t *testing.T, srv *zksynctest.Server, _ *Committer, s *session.Session) {
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		must(srv.Create("/q", nil))
+		must(srv.Create("/q/"+MarkersDir, nil))
+		for i := range 50 {
+			must(srv.Create(fmt.Sprintf("/q/%s/%d", MarkersDir, i), nil))
+		}
+		must(srv.SetNextSequence("/q", 1<<31-1))
+		must(FreeNumber(t.Context(), s, "/q", func(string) (int32, bool) { return 0, false }))
+		if _, ok := srv.Get("/q"); ok {
+			t.Error("the directory was not deleted")
+		}
+	}, session.WithMaxRequest(1024))
+}
