@@ -16,7 +16,8 @@ type chore struct {
 	guid  string
 	own   bool       // remove only an ephemeral of this session, and only with this data
 	data  []byte     // the data that own requires; nil matches any data
-	done  chan error // receives a final refusal, and is closed when the chore is done; has room for one element
+	czxid int64      // of the znode that own has found; 0 before
+	done  chan error // receives a refusal, and is closed when the outcome is known; has room for one element; nil afterwards
 
 	attempts int // failed attempts
 	guilty   int // number of connections that the chore's reads have ended; see maxGuilt and janitor.avoid
@@ -145,8 +146,25 @@ func (c *chore) owns(session int64) (ours bool, err error) {
 	if d.Bad {
 		return false, wire.ErrMalformed
 	}
-	c.version = stat.Version
-	return stat.EphemeralOwner == session && (c.data == nil || bytes.Equal(data, c.data)), nil
+	// A later znode of the same name is not the one that was to be removed.
+	if stat.EphemeralOwner != session || c.data != nil && !bytes.Equal(data, c.data) || c.czxid != 0 && c.czxid != stat.Czxid {
+		return false, nil
+	}
+	c.version, c.czxid = stat.Version, stat.Czxid
+	return true, nil
+}
+
+// report sends the outcome to done, and reports whether it is the first outcome.
+func (c *chore) report(err error) bool {
+	if c.done == nil {
+		return false
+	}
+	if err != nil {
+		c.done <- err
+	}
+	close(c.done)
+	c.done = nil
+	return true
 }
 
 // remove sends the delete requests.
@@ -173,6 +191,11 @@ func (c *chore) await() (err error) {
 		case c.pending(class):
 			left = append(left, c.paths[i])
 			err = failed
+		case class == ClassNoAuth:
+			left = append(left, c.paths[i])
+			if !c.pending(ClassOf(err)) {
+				err = opError("delete", c.paths[i], failed)
+			}
 		case class != ClassOK && class != ClassNoNode && err == nil:
 			err = opError("delete", c.paths[i], failed)
 		}

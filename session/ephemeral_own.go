@@ -72,6 +72,9 @@ func (e *Ephemeral) removeOwn(s *Session, path string, version int32, made *atte
 		switch {
 		case class == ClassOK || class == ClassNoNode || s.Err() != nil:
 			return nil
+		case class == ClassNoAuth:
+			s.DiscardOwn(path, nil) // the permission may be given later
+			return err
 		case class != ClassBadVersion && !class.pending():
 			return err
 		}

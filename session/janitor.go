@@ -9,8 +9,9 @@ import (
 )
 
 // A janitor removes znodes that callers left behind. It repeats each chore until the
-// znode is gone, the session is over, or the server has refused the removal for good. It
-// has a goroutine only while there are chores.
+// znode is gone, the session is over, or the server has refused the removal for good. A
+// missing permission may be given later: it is reported as a refusal, and the janitor goes on.
+// It has a goroutine only while there are chores.
 type janitor struct {
 	m     *shared
 	gate  *gate
@@ -47,12 +48,13 @@ func (j *janitor) discard(c *chore) <-chan error {
 
 // add adds a chore and returns its channel done.
 func (j *janitor) add(c *chore) <-chan error {
-	c.done = make(chan error, 1)
+	done := make(chan error, 1)
+	c.done = done
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed {
-		close(c.done)
-		return c.done
+		c.report(nil)
+		return done
 	}
 	j.chores = append(j.chores, c)
 	if !j.running {
@@ -60,7 +62,7 @@ func (j *janitor) add(c *chore) <-chan error {
 		j.wg.Go(j.clean)
 	}
 	signal(j.added)
-	return c.done
+	return done
 }
 
 // refuseChores makes the janitor refuse new chores, because the session is over.
@@ -122,7 +124,7 @@ func (j *janitor) clean() {
 			// The session is over, and its ephemerals go with it.
 			for _, c := range due {
 				// No connection follows that could carry the removal.
-				close(c.done)
+				c.report(nil)
 			}
 			continue
 		}
@@ -145,23 +147,30 @@ func (j *janitor) rest(d time.Duration) {
 // settle ends a chore whose attempt had a final result, and queues any other chore for a
 // later attempt.
 func (j *janitor) settle(c *chore, err error) {
-	class := ClassOf(err)
-	if !c.pending(class) {
-		if class != ClassOK && class != ClassNoNode {
-			j.log(c).Error("znode was not removed, and will not be", zap.Error(err))
-			c.done <- err
-		}
-		close(c.done)
+	class, longest := ClassOf(err), maxBackoff
+	switch {
+	case class == ClassOK || class == ClassNoNode:
+		c.report(nil)
 		return
-	}
-	if class == ClassUnknown && c.attempts == 0 {
+	case class == ClassNoAuth:
+		if c.report(err) {
+			j.log(c).Error("znode was not removed, and is tried again now and then", zap.Error(err))
+		}
+		// The caller knows, and may use the path again, unless the name is unique: only this very
+		// ephemeral is removed.
+		c.own, longest = c.guid == "", maxReport
+	case !c.pending(class):
+		c.report(err)
+		j.log(c).Error("znode was not removed, and will not be", zap.Error(err))
+		return
+	case class == ClassUnknown && c.attempts == 0:
 		j.log(c).Warn("removal of a znode was refused, and is repeated", zap.Error(err))
 	}
 	// Each chore has its own time, so a refused chore does not delay other chores.
 	c.attempts++
 	c.due = time.Time{}
 	if class != ClassConnectionLost || c.attempts > 2 { // see Session.Pause
-		c.due = time.Now().Add(j.m.jitter.backoff(c.attempts))
+		c.due = time.Now().Add(j.m.jitter.spread(backoff(c.attempts, firstBackoff, longest)))
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -66,7 +66,7 @@ func TestJanitorGoesOnBesideARefusal(t *testing.T) {
 	})
 }
 
-// A removal that the ACL forbids ends, is logged, and is told on the channel of Discard.
+// A removal that the ACL forbids is logged and told on the channel of Discard, and ends if the znode is no ephemeral of the session.
 func TestJanitorGivesUpWhatIsForbidden(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		core, logs := observer.New(zapcore.WarnLevel)
@@ -90,6 +90,52 @@ func TestJanitorGivesUpWhatIsForbidden(t *testing.T) {
 		}
 		mustExist(t, srv, "/dir/x", true)
 	})
+}
+
+// The janitor tries to remove an ephemeral again that the ACL has protected, at growing intervals, and removes it when the ACL
+// permits it. It does not touch a later znode of the same name.
+func TestJanitorRemovesWhatIsPermittedLater(t *testing.T) {
+	for _, replaced := range []bool{false, true} {
+		t.Run(fmt.Sprint(replaced), func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				core, logs := observer.New(zapcore.WarnLevel)
+				s := current(t, connect(t, srv, three, session.WithLogger(zap.New(core))))
+				if _, err := s.Create(t.Context(), "/dir", nil, 0, zk.WorldACL(zk.PermCreate|zk.PermRead)...); err != nil {
+					t.Fatal(err)
+				}
+				create(t, s, "/dir/x", zk.FlagEphemeral)
+				within(t, 0, "Discard", func() {
+					if err := <-s.Discard("/dir/x"); !errors.Is(err, zk.ErrNoAuth) {
+						t.Errorf("Discard: %v, want the refusal", err)
+					}
+				})
+				srv.ResetOps()
+				time.Sleep(time.Hour)
+				if n := count(srv.Ops(), zkserver.OpDelete); n < 15 || n > 40 {
+					t.Errorf("%d attempts in an hour, want the last ones about five minutes apart", n)
+				}
+				if n := logs.FilterMessage("znode was not removed, and is tried again now and then").Len(); n != 1 || logs.Len() != 1 {
+					t.Errorf("%d messages of %d, want one", n, logs.Len())
+				}
+				if replaced {
+					if err := srv.Delete("/dir/x"); err != nil {
+						t.Fatal(err)
+					}
+					create(t, s, "/dir/x", zk.FlagEphemeral)
+				}
+				if err := srv.SetACL("/dir", []zkserver.ACL{{Perms: zk.PermAll, Scheme: "world", ID: "anyone"}}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(10 * time.Minute)
+				mustExist(t, srv, "/dir/x", replaced)
+				srv.ResetOps()
+				time.Sleep(time.Hour)
+				if n := count(srv.Ops(), zkserver.OpGetData); n != 0 {
+					t.Errorf("%d looks after the znode was removed", n)
+				}
+			})
+		})
+	}
 }
 
 // The janitor believes that a znode is absent after a lost answer only behind a commit. To see this test fail, make

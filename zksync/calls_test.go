@@ -155,14 +155,37 @@ func (st *stage) checkNothing() {
 // apart from the requests that keep a session alive, in five minutes.
 func (st *stage) checkQuiet() {
 	st.t.Helper()
+	if ops := st.requests(5 * time.Minute); len(ops) > 0 {
+		st.t.Errorf("%d requests in five minutes, the first %v", len(ops), ops[0])
+	}
+}
+
+// checkRemovals checks that the Manager does nothing except to try the removals that a server has refused, now and
+// then.
+func (st *stage) checkRemovals() {
+	st.t.Helper()
+	ops := st.requests(5 * time.Minute)
+	// An attempt is a commit, a look at the znode or its directory, and a removal.
+	if len(ops) > 3*2*10 {
+		st.t.Errorf("%d requests in five minutes, want at most ten attempts to remove each of two znodes", len(ops))
+	}
+	for _, op := range ops {
+		check := op.Code == zkserver.OpMulti && len(op.Sub) == 1 && op.Sub[0].Code == zkserver.OpCheck
+		if !check && op.Code != zkserver.OpGetData && op.Code != zkserver.OpGetChildren2 && op.Code != zkserver.OpDelete {
+			st.t.Errorf("%v, want only attempts to remove a znode", op)
+			return
+		}
+	}
+}
+
+// requests returns the requests of the Manager in the next d that do not only keep its session alive.
+func (st *stage) requests(d time.Duration) []zkserver.Op {
+	st.t.Helper()
 	id := live(st.t, st.m).ID()
 	time.Sleep(time.Second) // for the last answers
 	st.srv.ResetOps()
-	time.Sleep(5 * time.Minute)
-	ops := slices.DeleteFunc(st.srv.Ops(), func(op zkserver.Op) bool {
+	time.Sleep(d)
+	return slices.DeleteFunc(st.srv.Ops(), func(op zkserver.Op) bool {
 		return op.Session != id || op.Code == zkserver.OpPing || op.Code == zkserver.OpSync
 	})
-	if len(ops) > 0 {
-		st.t.Errorf("%d requests in five minutes, the first %v", len(ops), ops[0])
-	}
 }

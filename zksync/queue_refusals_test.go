@@ -476,7 +476,7 @@ func TestTwoConsumersWithoutTheLine(t *testing.T) {
 
 // Internal errors as the answers to the requests of a consumer only delay its messages, and are logged if they last.
 func TestInternalErrorsOfAConsumer(t *testing.T) {
-	for _, op := range []zksynctest.OpCode{zkserver.OpGetChildren2, zkserver.OpMultiRead, zkserver.OpGetData, zkserver.OpMulti, zkserver.OpCreate} {
+	for _, op := range []zksynctest.OpCode{zkserver.OpGetChildren2, zkserver.OpMultiRead, zkserver.OpGetData, zkserver.OpMulti} {
 		for _, lasting := range []time.Duration{time.Millisecond, 10 * time.Minute} {
 			t.Run(fmt.Sprint(op, " ", lasting), func(t *testing.T) {
 				bubble(t, func(t *testing.T, srv *zksynctest.Server) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
@@ -48,6 +49,26 @@ func (s *Server) Set(path string, data []byte) error {
 // Delete deletes a znode without children.
 func (s *Server) Delete(path string) error {
 	return s.operate("Delete", path, func(t *tree.Txn) Code { return t.Delete(path, -1) })
+}
+
+// SetACL sets the ACL of a znode. Clients that have opened a session keep it, and the server decides
+// about each of their later requests by the new list.
+func (s *Server) SetACL(path string, list []ACL) error {
+	return s.operate("SetACL", path, func(t *tree.Txn) Code {
+		_, code := t.SetACL(path, list, -1)
+		return code
+	})
+}
+
+// ACL returns the ACL of a znode, and whether the znode exists.
+func (s *Server) ACL(path string) ([]ACL, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.data.Tree.Node(path)
+	if n == nil {
+		return nil, false
+	}
+	return slices.Clone(n.ACL()), true
 }
 
 // Children returns the names of the children of a znode, in unspecified order, and whether the

@@ -156,7 +156,8 @@ func (g *Grant) remove() error {
 		g.lease.Lose()
 		return session.ErrRemoved
 	case session.ClassNoAuth, session.ClassNotEmpty, session.ClassFinal:
-		// The server would refuse the janitor in the same way.
+		// The janitor goes on: the permission may be given later.
+		g.remover.discardZnodes(g)
 		return err
 	}
 	refused := znode.AwaitRemoval(ctx, g.remover.discardZnodes(g)...)

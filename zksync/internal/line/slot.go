@@ -117,8 +117,6 @@ func (h *slotHold) deleteZnodes(ctx context.Context, _ *Grant) error {
 	switch session.ClassOf(err) {
 	case session.ClassOK, session.ClassNoNode, session.ClassRemoved:
 		h.close()
-	case session.ClassNoAuth, session.ClassNotEmpty, session.ClassFinal:
-		h.keep()
 	}
 	return err
 }

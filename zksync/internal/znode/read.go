@@ -239,7 +239,7 @@ func AwaitRemoval(ctx context.Context, all ...<-chan error) (refused error) {
 		select {
 		case err := <-gone:
 			if err != nil {
-				refused = fmt.Errorf("a znode stays until its session ends, since it could not be removed: %w", err)
+				refused = fmt.Errorf("a znode stays, since it could not be removed: %w", err)
 			}
 		case <-ctx.Done():
 			return session.Cancelled(ctx)

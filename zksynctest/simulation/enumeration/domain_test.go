@@ -32,6 +32,12 @@ func (d *domain) Children(path string) ([]string, bool) { return d.Server.Childr
 
 func (d *domain) Get(path string) ([]byte, bool) { return d.Server.Get(d.at(path)) }
 
+func (d *domain) SetACL(path string, list []zkserver.ACL) error {
+	return d.Server.SetACL(d.at(path), list)
+}
+
+func (d *domain) ACL(path string) ([]zkserver.ACL, bool) { return d.Server.ACL(d.at(path)) }
+
 // Sessions returns the sessions, with the paths of the clients.
 func (d *domain) Sessions() []zkserver.SessionInfo {
 	all := d.Server.Sessions()

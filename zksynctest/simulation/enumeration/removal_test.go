@@ -44,18 +44,10 @@ func (s *stage) wipeClaims(network.Frame) {
 // wipeAll deletes the znodes of the primitives that which chooses.
 func (s *stage) wipeAll(which func(path string) bool) {
 	gone := 0
-	var wipe func(path string)
-	wipe = func(path string) {
-		names, _ := s.server.Children(path)
-		for _, name := range names {
-			wipe(strings.TrimSuffix(path, "/") + "/" + name)
-		}
+	for path := range s.eachZnode {
 		if which(path) && s.server.Delete(path) == nil {
 			gone++
 		}
-	}
-	for _, dir := range []string{"/locks", "/elections", "/groups", "/services", "/gates", "/barriers", "/queues"} {
-		wipe(dir)
 	}
 	if gone == 0 {
 		s.void("no znode to delete, or no leader")

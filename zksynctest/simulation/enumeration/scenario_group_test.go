@@ -36,6 +36,9 @@ func (s *stage) probeGroup() {
 	s.probe("membership", func(ctx context.Context, c *client) error {
 		g := zksync.NewGroup(c.manager(), groupPath)
 		m, err := g.Join(ctx, "a", nil)
+		for ; errors.Is(err, zksync.ErrIDTaken) && s.harm()&forbids != 0 && ctx.Err() == nil; m, err = g.Join(ctx, "a", nil) {
+			s.pause(while) // the removal of the member that has left was refused, and is tried again now and then
+		}
 		if err != nil {
 			return err
 		}
