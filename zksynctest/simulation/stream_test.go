@@ -199,8 +199,8 @@ func (st *stream) again(id int, all []*receipt) {
 			if first.way == takeUnknown {
 				continue // the removal may have failed
 			}
-			// The servers refuse removals that exceed a quota, and all removals while they have errors.
-			refused := st.w.plan.has(quota, errsOfAll, errsOfWrites)
+			// The servers refuse removals that exceed a quota, and removals that they answer with an internal error twice.
+			refused := st.w.plan.has(quota, errBefore, errAfter, errsOfAll, errsOfWrites)
 			switch lost := first.lost || st.lostSince(first) || refused; {
 			case first.acked != 0 && first.acked < second.called:
 				st.w.fail("message %d was received again after it was acknowledged", id)
