@@ -18,7 +18,8 @@ import (
 // waits until that znode is gone. A znode that this Ephemeral has not created, even a persistent
 // znode, is a Conflict: the Ephemeral leaves it untouched, and creates its own znode when the
 // other znode is gone. That includes a znode of the same session, for example of an Election, unless the
-// answer to the creation of this Ephemeral was lost and the other znode was created since.
+// answer to the creation of this Ephemeral was lost, or was an internal error of the server, and the
+// other znode was created since.
 //
 //	e, err := m.Ephemeral(ctx, "/services/api/host-1", []byte(addr))
 //	if err != nil {
@@ -106,7 +107,6 @@ func (m *Manager) Ephemeral(ctx context.Context, path string, data []byte, opts 
 		err = e.refusal
 	}
 	if err != nil {
-		e.cancel(ErrEphemeralClosed)
 		return nil, opError("ephemeral", path, err)
 	}
 	return e, nil
@@ -249,12 +249,16 @@ func (e *Ephemeral) tell(st EphemeralStatus, path string, err error) {
 	push(e.status, st, Conflict)
 }
 
-// decide lets Manager.Ephemeral return refusal. Only the first call has an effect. Only the
-// goroutine of the Ephemeral calls it.
+// decide lets Manager.Ephemeral return refusal, and ends an Ephemeral that is refused. Only the first call
+// has an effect. Only the goroutine of the Ephemeral calls it.
 func (e *Ephemeral) decide(refusal error) {
-	if !isClosed(e.decided) {
-		e.refusal = refusal
-		close(e.decided)
+	if isClosed(e.decided) {
+		return
+	}
+	e.refusal = refusal
+	close(e.decided)
+	if refusal != nil {
+		e.cancel(ErrEphemeralClosed) // here and not in Manager.Ephemeral, so that no further create is sent
 	}
 }
 

@@ -142,14 +142,14 @@ func (e *Ephemeral) create(s *Session, f *failures, round int, made *attempt) (n
 			e.leftover = <-s.janitor.add(&chore{dir: dir, guid: guidOf(name)})
 		}
 	} else {
-		_, zxid, err = s.create(e.ctx, e.asked, data, zk.FlagEphemeral, e.cfg.acl)
+		zxid, err = s.createAwaited(e.ctx, e.asked, data, e.cfg.acl)
 	}
 	n.refusal, n.dirty = err, err != nil
 	class := ClassOf(err)
 	switch class {
 	case ClassOK:
 		*made = attempt{after: began, until: zxid}
-	case ClassConnectionLost, ClassUnknown, ClassCancelled:
+	case ClassConnectionLost, ClassUnknown:
 		made.lose(began)
 	}
 	switch class {

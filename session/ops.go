@@ -31,17 +31,22 @@ func (m *shared) createdPath(c *wire.Call, err error) (string, error) {
 // these cases the znode may or may not have been created. CreateProtected determines the
 // outcome.
 func (s *Session) Create(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
-	created, _, err := s.create(ctx, path, data, flags, acl)
-	return created, err
+	c, err := s.requests.try(ctx, s.m.records.create(path, data, flags, acl))
+	created, err := s.m.createdPath(c, err)
+	return created, opError("create", path, err)
 }
 
-// create is Create, and also returns the zxid of the answer. The creation zxid of the znode is not above it.
-func (s *Session) create(ctx context.Context, path string, data []byte, flags int32, acl []zk.ACL) (created string, zxid int64, err error) {
-	c, err := s.requests.try(ctx, s.m.records.create(path, data, flags, acl))
-	if created, err = s.m.createdPath(c, err); err != nil {
-		return "", 0, opError("create", path, err)
+// createAwaited is Create of an ephemeral, but waits for the outcome of a request that was sent even if ctx has ended.
+// So an error of ctx means that the znode was not created. zxid is the zxid of the answer: the creation zxid of the znode
+// is not above it.
+func (s *Session) createAwaited(ctx context.Context, path string, data []byte, acl []zk.ACL) (zxid int64, err error) {
+	r := s.m.records.create(path, data, zk.FlagEphemeral, acl)
+	r.Awaited = true
+	c, err := s.requests.try(ctx, r)
+	if _, err = s.m.createdPath(c, err); err != nil {
+		return 0, opError("create", path, err)
 	}
-	return created, c.Zxid, nil
+	return c.Zxid, nil
 }
 
 // MakeDir creates path and the directories above it, unless they exist. It creates

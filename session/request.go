@@ -85,9 +85,13 @@ func (q *requester) send(ctx context.Context, r *wire.Request, conn uint64) (*wi
 			r.Follow(w, c)
 		}
 		var stop error
+		gone := ctx.Done()
+		if r.Awaited {
+			gone = nil
+		}
 		select {
 		case <-c.Done():
-		case <-ctx.Done():
+		case <-gone:
 			stop = CancelledWaiting(ctx, fmt.Errorf("no answer from %s for %v", w.Server, roundTime(time.Since(c.Sent))))
 		case <-q.gate.over.Done():
 			stop = context.Cause(q.gate.over)

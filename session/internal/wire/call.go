@@ -19,6 +19,9 @@ type Request struct {
 
 	Own  bool // the Manager makes the request, and no caller
 	Beat bool // the request is a transaction that only proves the session alive
+	// Awaited reports that the caller waits for the outcome of a request that was sent although its
+	// ctx has ended: package session then abandons no such request.
+	Awaited bool
 
 	// Then is called with each outcome before the caller learns of it: with an answer in the
 	// goroutine that reads the connection, before any other frame is looked at. It must not block.
