@@ -16,3 +16,6 @@ func InboxQueued(in *Inbox) int {
 	defer in.mu.Unlock()
 	return len(in.firsts.reads) + len(in.repeats.reads)
 }
+
+// PinWatch keeps the watch for the data at path as a read does that has not returned.
+func PinWatch(s *Session, path string) { s.hub.pin(watchKey{path, dataWatch}) }

@@ -66,10 +66,10 @@ func (r *InboxRead) Stop() {
 // request builds the request of the read.
 func (r *InboxRead) request() *wire.Request {
 	if !r.watched() {
-		return &wire.Request{Op: r.op, Own: true, Record: checkRecord(r.key.path)}
+		return &wire.Request{Op: r.op, Path: r.key.path, Record: checkRecord(r.key.path)}
 	}
 	record := make(wire.Encoder, 0, len(r.key.path)+5).String(r.key.path).Bool(true)
-	return &wire.Request{Op: r.op, Own: true, Record: record}
+	return &wire.Request{Op: r.op, Path: r.key.path, Record: record}
 }
 
 // watched reports whether the read arms a watch. Only SyncQuorum does not.

@@ -216,7 +216,7 @@ func dialServer(ctx context.Context, cfg *config, server string) (conn, raw net.
 		return raw, raw, nil
 	}
 	secured := cfg.tls
-	if secured.ServerName == "" && !secured.InsecureSkipVerify {
+	if secured.ServerName == "" { // also with InsecureSkipVerify: as for tls.Dial, the program's VerifyConnection gets the name
 		host, _, err := net.SplitHostPort(server)
 		if err != nil {
 			raw.Close()

@@ -211,3 +211,58 @@ func TestStatsOfAClosedManager(t *testing.T) {
 		}
 	})
 }
+
+// The reads of a stream are requests of a caller for the observer, with their path.
+func TestReadsOfStreamsAreRequestsOfCallers(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		srv.Create("/config", []byte("x"))
+		var mu sync.Mutex
+		reads := 0
+		m := srv.Connect(t, session.WithObserver(session.Observer{RequestDone: func(r session.RequestDone) {
+			mu.Lock()
+			defer mu.Unlock()
+			if r.Op == "get" || r.Op == "children" || r.Op == "multi" {
+				reads++
+				if r.Own || r.Path != "/config" {
+					t.Errorf("a read of the caller's stream is %+v", r)
+				}
+			}
+		}}))
+		in := current(t, m).NewInbox()
+		defer in.Close()
+		in.Data("/config", nil)
+		in.Children("/config", nil)
+		in.SyncQuorum("/config", nil)
+		for answers := 0; answers < 3; {
+			all, err := in.Receive(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range all {
+				if d.Kind == session.InboxAnswer {
+					answers++
+				}
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if reads != 3 {
+			t.Errorf("%d reads were observed, want 3", reads)
+		}
+	})
+}
+
+// The Stats of a closed Manager have no watches, also while the last reads are still to return.
+func TestStatsAfterCloseHaveNoWatches(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		session.PinWatch(current(t, m), "/a")
+		if n := m.Stats().Watches; n != 1 {
+			t.Errorf("%d watches before Close, want 1", n)
+		}
+		m.Close()
+		if n := m.Stats().Watches; n != 0 {
+			t.Errorf("%d watches after Close, want 0", n)
+		}
+	})
+}

@@ -164,7 +164,8 @@ func WithSASL(mechanism SASLMechanism) Option {
 }
 
 // WithTLS makes connections to the servers use TLS. If cfg names no server, the host of
-// the connection string is verified.
+// the connection string is verified. With InsecureSkipVerify, the functions of cfg verify the server:
+// as with tls.Dial, VerifyConnection gets the host as ServerName, or "" if the host is an IP address.
 func WithTLS(cfg *tls.Config) Option {
 	// The caller may change its configuration after Connect.
 	return option(cfg != nil, "WithTLS", "the configuration is nil", func(c *config) { c.tls = cfg.Clone() })

@@ -52,7 +52,10 @@ func (m *Manager) Stats() Stats {
 	}
 	s.leases.mu.Unlock()
 	s.hub.mu.Lock()
-	st.Watches, st.IdleWatches = len(s.hub.entries), s.hub.idle.Len()
+	// An entry outlives its session until the last read of its watch has returned.
+	if s.hub.ended == nil {
+		st.Watches, st.IdleWatches = len(s.hub.entries), s.hub.idle.Len()
+	}
 	s.hub.mu.Unlock()
 	return st
 }

@@ -44,6 +44,48 @@ func selfSigned(t *testing.T, host string) (tls.Certificate, *x509.CertPool) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
 }
 
+// The VerifyConnection of a configuration that names no server gets the host of the connection string, also with
+// InsecureSkipVerify, and the server gets the name, unless it is an address. The test breaks without ServerName in
+// dialServer.
+func TestTLSNamesTheServer(t *testing.T) {
+	cert, _ := selfSigned(t, "localhost")
+	for host, asked := range map[string]string{"localhost": "localhost", "127.0.0.1": "", "[::1]": ""} {
+		srv := zksynctest.Start(t)
+		tcp, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		served, names := make(chan error, 1), make(chan string, 100)
+		secure := tls.NewListener(tcp, &tls.Config{GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			names <- hello.ServerName
+			return &cert, nil
+		}})
+		go func() { served <- srv.Serve(secure) }()
+		dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, network, tcp.Addr().String())
+		}
+		verified := make(chan string, 100)
+		cfg := &tls.Config{InsecureSkipVerify: true, VerifyConnection: func(cs tls.ConnectionState) error {
+			verified <- cs.ServerName
+			return nil
+		}}
+		m, err := session.Connect(timeoutContext(t, 10*time.Second), host, session.WithTLS(cfg), session.WithDialer(dial))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := <-verified; got != asked {
+			t.Errorf("%s: VerifyConnection got the name %q, want %q", host, got, asked)
+		}
+		if got := <-names; got != asked {
+			t.Errorf("%s: the server got the name %q, want %q", host, got, asked)
+		}
+		m.Close()
+		srv.Close()
+		<-served
+	}
+}
+
 // WithTLS verifies the host of the connection string unless the configuration names another host, and works with
 // WithDialer. A certificate that the client does not accept ends Connect, with the reason. Breaks if mistakeOfTLS
 // takes such a certificate for a mistake that does not last.

@@ -5,6 +5,7 @@ import (
 	"expvar"
 	"html/template"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/go-zksync/toolkit/session"
@@ -12,7 +13,8 @@ import (
 
 // Handler returns an HTTP handler that shows the Stats of Managers. The handler answers
 // with a page, or with JSON if the request has ?format=json or an Accept header that
-// names application/json. The handler sends no requests to ZooKeeper.
+// names application/json and not text/html ahead of it. The handler ignores the weights in the
+// header. It sends no requests to ZooKeeper.
 func Handler(managers ...*session.Manager) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		all := make([]session.Stats, 0, len(managers))
@@ -20,7 +22,7 @@ func Handler(managers ...*session.Manager) http.Handler {
 			all = append(all, m.Stats())
 		}
 		w.Header().Set("Cache-Control", "no-store")
-		if r.FormValue("format") == "json" || r.Header.Get("Accept") == "application/json" {
+		if r.FormValue("format") == "json" || prefersJSON(r.Header.Values("Accept")) {
 			w.Header().Set("Content-Type", "application/json")
 			encoder := json.NewEncoder(w)
 			encoder.SetIndent("", "  ")
@@ -30,6 +32,20 @@ func Handler(managers ...*session.Manager) http.Handler {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_ = page.Execute(w, all) // as above
 	})
+}
+
+// prefersJSON reports whether the Accept headers name JSON, and the page not ahead of it.
+func prefersJSON(accept []string) bool {
+	for media := range strings.SplitSeq(strings.Join(accept, ","), ",") {
+		name, _, _ := strings.Cut(media, ";")
+		switch strings.ToLower(strings.TrimSpace(name)) {
+		case "application/json":
+			return true
+		case "text/html":
+			return false
+		}
+	}
+	return false
 }
 
 // Publish publishes the Stats of m as a variable of expvar. Like expvar.Publish it panics

@@ -47,3 +47,25 @@ func TestHandler(t *testing.T) {
 		t.Errorf("expvar: %s", v)
 	}
 }
+
+// The handler answers with JSON to an Accept header that names application/json, unless it names text/html first.
+func TestAccept(t *testing.T) {
+	h := debug.Handler()
+	for accept, want := range map[string]string{
+		"application/json":                          "application/json",
+		"application/json, text/plain, */*":         "application/json",
+		"*/*;q=0.1, Application/JSON;charset=utf-8": "application/json",
+		"application/json,text/html;q=0.9":          "application/json",
+		"text/html,application/json;q=0.9":          "text/html; charset=utf-8",
+		"text/html,application/xhtml+xml,*/*;q=0.8": "text/html; charset=utf-8",
+		"text/plain, application/json-seq":          "text/html; charset=utf-8",
+		"":                                          "text/html; charset=utf-8",
+	} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("Accept", accept)
+		h.ServeHTTP(w, r)
+		if got := w.Header().Get("Content-Type"); got != want {
+			t.Errorf("Accept: %s: the answer is %s, want %s", accept, got, want)
+		}
+	}
+}

@@ -53,9 +53,12 @@ func New(registerer prometheus.Registerer, opts ...Option) (session.Observer, er
 	if registerer == nil {
 		return session.Observer{}, errors.New("prometheus: the registerer is nil")
 	}
-	c := config{label: func(string) string { return "" }, buckets: prometheus.ExponentialBuckets(0.001, 2, 18)}
+	c := config{buckets: prometheus.ExponentialBuckets(0.001, 2, 18)}
 	for _, opt := range opts {
 		opt(&c)
+	}
+	if c.label == nil {
+		c.label = func(string) string { return "" }
 	}
 	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "zksync", Name: name, Help: help, Buckets: c.buckets}, labels)

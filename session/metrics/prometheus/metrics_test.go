@@ -133,3 +133,12 @@ func TestDashboardAndAlertsNameMetricsThatExist(t *testing.T) {
 		}
 	}
 }
+
+// WithPathLabel(nil) is the default: all paths share one series.
+func TestNilPathLabel(t *testing.T) {
+	observer, err := prometheus.New(client.NewRegistry(), prometheus.WithPathLabel(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	observer.HoldStarted(session.HoldStarted{Path: "/l"})
+}

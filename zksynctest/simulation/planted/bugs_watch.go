@@ -49,7 +49,7 @@ var watchBugs = []bug{
 		[]finder{simulatedWatch()}},
 	{"watch: wait behind a sync that a deposed leader answers", []edit{
 		{"session/inbox_read.go",
-			"Op: r.op, Own: true, Record: checkRecord(r.key.path)}",
+			"Op: r.op, Path: r.key.path, Record: checkRecord(r.key.path)}",
 			"Op: wire.OpSync, Own: true, Record: wire.Encoder(nil).String(r.key.path)}"},
 		{"session/inbox_read.go", "err = quorumOf(c)", ""}},
 		[]finder{enumerated("tree-synced"), simulatedWatch(), tested("./zksync", "^TestReadsAtADeposedLeader$")}},
