@@ -188,7 +188,7 @@ func TestOperatingNamesEveryLogLine(t *testing.T) {
 	if len(page) > 15_000 {
 		t.Errorf("docs/operating.md has %d bytes, want 15,000 at most", len(page))
 	}
-	line := regexp.MustCompile(`(?:\blog|Logger\(\))\.(?:Info|Warn|Error)\(\s*"([^"]+)"`)
+	line := regexp.MustCompile(`(?:(?:\blog|Logger\(\))\.(?:Info|Warn|Error)\(\s*|\.log\([^"\n]*zap\.(?:Info|Warn|Error)Level, )"([^"]+)"`)
 	found := 0
 	for _, dir := range []string{"session", "watch", "zksync"} {
 		err := filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {

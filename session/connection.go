@@ -122,10 +122,8 @@ func (w *connection) introduce() {
 		}
 		more, err := w.sasl.answer(c.Code, c.Body)
 		switch {
-		case err != nil && !judgesCredentials(c.Code):
-			w.End(err)
 		case err != nil:
-			w.refused(err)
+			w.End(err)
 		case !more:
 			w.sasl = nil
 			fallthrough
@@ -138,13 +136,6 @@ func (w *connection) introduce() {
 // hung returns the error of a connection on which an answer did not arrive in time.
 func hung(what string, bound time.Duration) error {
 	return fmt.Errorf("%s was not answered within %v", what, roundTime(bound))
-}
-
-// refused ends the connection and Connect, because the server refused the credentials.
-func (w *connection) refused(err error) {
-	w.s.m.cfg.log.Error("credentials refused", zap.String("server", w.Server), zap.Error(err))
-	w.s.m.giveUp(err)
-	w.End(err)
 }
 
 // greet sends the credentials and a sync, or a transaction without effect: an event names no
@@ -167,7 +158,7 @@ func (w *connection) greet() {
 		case err == nil:
 			w.attach()
 		case c.Code == codeWantsSASL:
-			w.refused(fmt.Errorf("%w: %w (use session.WithSASL)", ErrAuthFailed, err))
+			w.End(fmt.Errorf("%w: %w (use session.WithSASL)", ErrAuthFailed, err))
 		default:
 			w.End(fmt.Errorf("sync: %w", err))
 		}
@@ -234,13 +225,7 @@ func (w *connection) Event(record []byte) error {
 }
 
 // Authenticated handles the answer to credentials.
-func (w *connection) Authenticated(code int32) error {
-	err := credentialError(code)
-	if err != nil && judgesCredentials(code) {
-		w.refused(err)
-	}
-	return err
-}
+func (w *connection) Authenticated(code int32) error { return credentialError(code) }
 
 // Done handles the outcome of a request.
 func (w *connection) Done(c *wire.Call) {

@@ -49,6 +49,6 @@ func (l *lineLimit) allow(log *zap.Logger, level zapcore.Level) *zap.Logger {
 // log writes a line, unless the limit is reached.
 func (l *lineLimit) log(log *zap.Logger, level zapcore.Level, message string, fields ...zap.Field) {
 	if log = l.allow(log, level); log != nil {
-		log.Log(level, message, fields...)
+		log.WithOptions(zap.AddCallerSkip(1)).Log(level, message, fields...)
 	}
 }

@@ -25,7 +25,8 @@ type Manager struct {
 // Connect returns an error
 //
 //   - if servers or an option is invalid (ErrInvalidServers, ErrInvalidOption);
-//   - if the servers refuse the credentials (ErrAuthFailed);
+//   - if all servers refuse the credentials, or some of them do and no other server can be used
+//     for a reason that waiting does not remove (ErrAuthFailed);
 //   - if no server can be used for a reason that waiting does not remove, for example a
 //     certificate that is not trusted (ErrMisconfigured);
 //   - if the chroot does not exist (ErrNoChroot, see WithCreateChroot);

@@ -51,6 +51,9 @@ func isSilent(err error) bool {
 	return wraps[*wire.UnansweredError](err) || wraps[*tlsError](err) && hungUp(err)
 }
 
+// refusesCredentials reports whether a server has refused the credentials.
+func refusesCredentials(err error) bool { return errors.Is(err, ErrAuthFailed) }
+
 // isDial reports whether err is the failure of a dial. A server that closes a connection
 // as soon as it is open can make the dial fail.
 func isDial(err error) bool {
@@ -85,6 +88,8 @@ func mistakeOf(err error) *mistake {
 	var short *timeoutError
 	var handshake *tlsError
 	switch {
+	case refusesCredentials(err): // first: a SASL mechanism may have failed with any error
+		return &mistake{credentialsHint, true}
 	case errors.As(err, &foreign):
 		return &mistake{hintOfForeign(foreign), true}
 	case errors.As(err, &short):
@@ -125,9 +130,10 @@ func mistakeOfTLS(err error) *mistake {
 }
 
 const (
-	plainHint = "the port does not speak TLS: use the secureClientPort of the server, or connect without session.WithTLS"
-	tlsHint   = "the port expects TLS: use session.WithTLS, or the clientPort of the server"
-	httpHint  = "an HTTP server or proxy listens on this port: check the port and the dialer"
+	plainHint       = "the port does not speak TLS: use the secureClientPort of the server, or connect without session.WithTLS"
+	tlsHint         = "the port expects TLS: use session.WithTLS, or the clientPort of the server"
+	credentialsHint = "correct the credentials, or the configuration of the server"
+	httpHint        = "an HTTP server or proxy listens on this port: check the port and the dialer"
 )
 
 func hungUp(err error) bool {

@@ -120,17 +120,27 @@ func (c *firstByte) Read(p []byte) (int, error) {
 
 // serverFailed records that a connection to a server failed or ended.
 func (m *shared) serverFailed(server string, err error) {
-	if found := m.servers.failed(server, err); found != nil && found.lasting {
-		m.cfg.log.Warn("server could not be used", zap.String("server", server), zap.Error(err), zap.String("hint", found.hint))
-		m.giveUpIfMistaken()
+	found := m.servers.failed(server, err)
+	if found == nil || !found.lasting {
+		return
 	}
+	if found.hint == credentialsHint {
+		m.mistakes.log(m.cfg.log, zap.ErrorLevel, "credentials refused", zap.String("server", server), zap.Error(err))
+	} else {
+		m.mistakes.log(m.cfg.log, zap.WarnLevel, "server could not be used", zap.String("server", server), zap.Error(err), zap.String("hint", found.hint))
+	}
+	m.giveUpIfMistaken()
 }
 
 // giveUpIfMistaken ends Connect if no server of the list can be used, for reasons that
 // waiting does not remove.
 func (m *shared) giveUpIfMistaken() {
 	if !m.everConnected.Load() && m.servers.mistaken() {
-		m.giveUp(fmt.Errorf("%w: %w", ErrMisconfigured, m.tried()))
+		why := m.tried()
+		if !refusesCredentials(why) {
+			why = fmt.Errorf("%w: %w", ErrMisconfigured, why)
+		}
+		m.giveUp(why)
 	}
 }
 

@@ -38,6 +38,7 @@ type shared struct {
 	waits     waits
 	lines     lineLimit // of connections and new sessions
 	lostLines lineLimit // of lost sessions, which the lines of an outage must not suppress
+	mistakes  lineLimit // of mistakes of configuration, which the lines of connections must not suppress
 }
 
 // full returns the path with the chroot, and strip is the inverse.
