@@ -225,7 +225,13 @@ func (w *connection) Event(record []byte) error {
 }
 
 // Authenticated handles the answer to credentials.
-func (w *connection) Authenticated(code int32) error { return credentialError(code) }
+func (w *connection) Authenticated(code int32) error {
+	err := credentialError(code)
+	if err != nil {
+		w.End(err) // before the reader does, which would call the refusal a failure of a read
+	}
+	return err
+}
 
 // Done handles the outcome of a request.
 func (w *connection) Done(c *wire.Call) {
