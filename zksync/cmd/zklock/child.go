@@ -24,7 +24,6 @@ const tokenEnv = "ZKSYNC_TOKEN"
 type child struct {
 	args           []string
 	grace          time.Duration // between TERM and KILL, while the hold lasts
-	m              *session.Manager
 	stdin          io.Reader
 	stdout, stderr io.Writer // of the command
 	messages       io.Writer // does not block
@@ -50,19 +49,14 @@ func signalGroup(command *os.Process, sig syscall.Signal) error {
 
 // run runs the command until it ends, and returns its exit status. The command is told to
 // stop when ctx ends. It is killed before the servers can give the lock to another
-// client: held is the context of the hold. lost reports that the command was told to
-// stop, or was not started, because of a loss.
-func (c *child) run(ctx, held context.Context) (exit int, lost bool) {
+// client: held is the context of the hold, and s is its session. lost reports that the
+// command was told to stop because of a loss.
+func (c *child) run(ctx, held context.Context, s *session.Session) (exit int, lost bool) {
 	// On Linux the kernel kills the child with the thread that has started it, so the
 	// child does not outlive its lock if zklock is killed.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
-	// If this has to wait, the connection was lost right after the grant.
-	s, err := c.m.Session(held)
-	if err != nil || held.Err() != nil {
-		return statusLost, true
-	}
 	cmd := exec.Command(c.args[0], c.args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.stdin, c.stdout, c.stderr
 	cmd.Env = os.Environ()
@@ -97,6 +91,7 @@ func (c *child) run(ctx, held context.Context) (exit int, lost bool) {
 		signal.Notify(c, syscall.SIGTTOU)
 		signal.Stop(c)
 	}()
+	var err error
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -32,10 +32,14 @@ func hold(t *testing.T, ctx context.Context, signal func(*os.Process, syscall.Si
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &child{args: []string{"sh", "-c", script}, grace: 50 * time.Millisecond, m: m, stdin: strings.NewReader(""), stdout: h.out, stderr: h.out, messages: h.messages, signal: signal}
+	s, err := m.Session(held)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &child{args: []string{"sh", "-c", script}, grace: 50 * time.Millisecond, stdin: strings.NewReader(""), stdout: h.out, stderr: h.out, messages: h.messages, signal: signal}
 	go func() {
 		defer close(h.ended)
-		h.exit, h.lost = c.run(ctx, held)
+		h.exit, h.lost = c.run(ctx, held, s)
 	}()
 	await(t, "the command", func() bool { return h.out.String() != "" })
 	return h

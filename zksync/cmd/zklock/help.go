@@ -69,13 +69,14 @@ Messages that nobody reads from the standard error are dropped and counted. They
 delay no kill, and the end of zklock by 2 s at most.`,
 		`0-255     the exit status of COMMAND
 1         others hold the lock (-try, -wait), or an operator has removed the
-          contender that waited; another status with -E
+          contender before COMMAND was started; another status with -E
 2         wrong usage
-3         no server could be reached, or the servers refused
+3         no server could be reached, the servers refused, or the lock was lost
+          before COMMAND was started
 4         the lock was lost while COMMAND ran, or a signal has ended zklock while
           COMMAND ran on, because it could not be killed
 126, 127  COMMAND could not be started, or was not found
-128+n     signal n has ended COMMAND, or zklock while it waited
+128+n     signal n has ended COMMAND, or zklock before COMMAND was started
 `,
 		`zklock run /locks/backup -- pg_dump mydb
 zklock run -try /locks/cron -- ./nightly || echo "others run it"

@@ -85,18 +85,26 @@ func (r *runCommand) run(ctx context.Context, p *program) int {
 		return p.failed(ctx, err)
 	}
 	defer unlessStopped(ctx, m.Close)
-	c := &child{args: r.command, grace: r.grace, m: m, stdin: p.stdin, stdout: p.stdout, stderr: stderr, messages: said, signal: signalGroup}
-	h := r.holder(m)
+	c := &child{args: r.command, grace: r.grace, stdin: p.stdin, stdout: p.stdout, stderr: stderr, messages: said, signal: signalGroup}
+	return r.runHeld(ctx, p, m, r.holder(m), c, began)
+}
+
+// runHeld acquires, runs the command, and returns the exit status.
+func (r *runCommand) runHeld(ctx context.Context, p *program, m *session.Manager, h holder, c *child, began time.Time) int {
 	for {
-		held, err := r.acquire(ctx, p, m, h, began)
-		if r.elect && errors.Is(err, zksync.ErrRemoved) && ctx.Err() == nil {
+		held, s, err := r.acquire(ctx, p, m, h, began)
+		again := r.elect && ctx.Err() == nil
+		switch {
+		case again && errors.Is(err, zksync.ErrRemoved):
 			fmt.Fprintf(p.stderr, "zklock: another client has removed the candidate of %s; campaigning again\n", r.path)
 			continue
-		}
-		if err != nil {
+		case again && errors.Is(err, zksync.ErrLost):
+			fmt.Fprintf(p.stderr, "zklock: leadership of %s was lost before the command was started; campaigning again\n", r.path)
+			continue
+		case err != nil:
 			return r.refused(ctx, p, m, err)
 		}
-		status, lost := c.run(ctx, held)
+		status, lost := c.run(ctx, held, s)
 		if err := unlessStopped(ctx, h.release); !lost && !errors.Is(err, zksync.ErrLost) {
 			return status
 		}
@@ -112,9 +120,9 @@ func (r *runCommand) run(ctx context.Context, p *program) int {
 // errContended says that others hold the lock, so that nothing was acquired.
 var errContended = errors.New("another process holds it")
 
-// acquire waits for the hold. The limit of -wait counts from began. The returned context ends with the hold and
-// not with ctx, so that the command may take its grace after a signal.
-func (r *runCommand) acquire(ctx context.Context, p *program, m *session.Manager, h holder, began time.Time) (context.Context, error) {
+// acquire waits for the hold and for its session. The limit of -wait counts from began. The returned context ends with the
+// hold and not with ctx, so that the command may take its grace after a signal.
+func (r *runCommand) acquire(ctx context.Context, p *program, m *session.Manager, h holder, began time.Time) (held context.Context, s *session.Session, err error) {
 	wait, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	interrupt := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	limit, why := r.wait, error(zksync.ErrMaxWait)
@@ -135,17 +143,29 @@ func (r *runCommand) acquire(ctx context.Context, p *program, m *session.Manager
 		defer func() { close(done); <-told }()
 	}
 	held, ok, err := h.acquire(wait, r.try)
+	granted := err == nil && ok
+	if granted {
+		// This waits if the connection was lost right after the grant. A signal and the limit end wait, and so held.
+		s, err = m.Session(held)
+		err = cmp.Or(context.Cause(held), err)
+	}
 	// From here on nothing ends wait, of which the context of the hold is a child.
 	signalled, late := !interrupt(), !inTime()
-	if (signalled || late) && err == nil && ok {
-		// The signal or the limit came at the very moment of the grant.
-		_ = unlessStopped(ctx, h.release)
-		return nil, cmp.Or(context.Cause(ctx), why)
+	if granted && (signalled || late || err != nil) {
+		stop := ctx
+		if late {
+			stop = wait // -wait is also the limit of the release
+		}
+		_ = unlessStopped(stop, h.release)
+		if signalled || late {
+			err = cmp.Or(context.Cause(ctx), why)
+		}
+		return nil, nil, err
 	}
 	if err == nil && !ok {
 		err = errContended
 	}
-	return held, err
+	return held, s, err
 }
 
 // refused says why nothing was acquired, and names the holders.
@@ -157,6 +177,9 @@ func (r *runCommand) refused(ctx context.Context, p *program, m *session.Manager
 	case errors.Is(err, zksync.ErrRemoved):
 		fmt.Fprintf(p.stderr, "zklock: another client has removed this contender from the line of %s\n", r.path)
 		return r.conflict
+	case errors.Is(err, zksync.ErrLost):
+		fmt.Fprintf(p.stderr, "zklock: %s was lost before the command was started: %s\n", r.path, printable(inOptions.Replace(err.Error())))
+		return statusEnsemble
 	case errors.Is(err, zksync.ErrMaxWait) && m.State() == session.Connected:
 	case errors.Is(err, zksync.ErrMaxWait) || errors.Is(err, session.ErrConnectionLost):
 		fmt.Fprintf(p.stderr, "zklock: no server answers, so nothing is known about %s: %s\n", r.path, printable(inOptions.Replace(err.Error())))

@@ -146,4 +146,12 @@ var toolBugs = []bug{
 		"	if ctx.Err() != nil {\n		// Without",
 		"	if false {\n		// Without"}},
 		[]finder{tested("./zksync/cmd/zklock", "^TestTheTimeOfALsEnds$")}},
+	{"zklock: ignore a signal when the connection was lost at the grant", []edit{{"zksync/cmd/zklock/run.go",
+		"\t\ts, err = m.Session(held)\n",
+		"\t\tinterrupt()\n\t\ts, err = m.Session(held)\n"}},
+		[]finder{tested("./zksync/cmd/zklock", "^TestConnectionLostAtTheGrant$")}},
+	{"zklock: wait for a release after the end of -wait", []edit{{"zksync/cmd/zklock/run.go",
+		"\t\t\tstop = wait //",
+		"\t\t\tstop = ctx //"}},
+		[]finder{tested("./zksync/cmd/zklock", "^TestConnectionLostAtTheGrant$")}},
 }
