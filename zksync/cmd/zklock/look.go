@@ -113,14 +113,16 @@ func (c *lsCommand) run(ctx context.Context, p *program) int {
 	})
 }
 
-// below inspects the children of a path. An error beside a list that is not nil is about
+// below inspects the children that a path has at the time of the call. An error beside a list that is not nil is about
 // the children that the list lacks.
 func below(ctx context.Context, m *session.Manager, path string) ([]*zksync.Inspection, error) {
-	s, err := m.Session(ctx)
-	if err != nil {
-		return nil, err
-	}
-	names, _, err := s.Children(ctx, path)
+	var names []string
+	err := m.Do(ctx, func(ctx context.Context, s *session.Session) (err error) {
+		if err = s.SyncQuorum(ctx, path); err == nil {
+			names, _, err = s.Children(ctx, path)
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/internal/servers"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
@@ -263,4 +264,35 @@ func TestWhoOfNobody(t *testing.T) {
 	if r := finish(t, "who", "-servers", srv.Addr(), "/queue"); r.status != 0 || strings.Contains(r.out.String(), "nobody") {
 		t.Errorf("who of a queue: status %d, %s", r.status, r.out)
 	}
+}
+
+// ls lists every child that existed when ls was called, also if the server of the client lags behind, or if the session ends during
+// the listing. Breaks if below lists the children without SyncQuorum, or outside of Manager.Do.
+func TestLsWithALateServerAndALostSession(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		m := srv.Connect(t)
+		s, err := m.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		set := func(path string) {
+			if err := zksync.NewBarrier(srv.Connect(t), path).Set(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		set("/gates/a")
+		if all, err := below(t.Context(), m, "/gates"); len(all) != 1 || err != nil {
+			t.Errorf("%d children, %v", len(all), err)
+		}
+		srv.Lag(s.ID())
+		set("/gates/b")
+		if all, err := below(t.Context(), m, "/gates"); len(all) != 2 || err != nil {
+			t.Errorf("%d children of a server that lags behind, %v; want 2", len(all), err)
+		}
+		srv.Inject(zksynctest.Fault{Session: s.ID(), Op: zkserver.OpGetChildren2, Path: "/gates", Do: zksynctest.Call(func() { srv.ExpireSession(s.ID()) })})
+		if all, err := below(t.Context(), m, "/gates"); len(all) != 2 || err != nil {
+			t.Errorf("%d children, and %v, when the session has ended; want 2", len(all), err)
+		}
+	})
 }

@@ -33,10 +33,10 @@ func (c *watchCommand) run(ctx context.Context, p *program) int {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	changed := make(chan struct{}, 1)
-	// A semaphore has its participants in directories of its own.
-	dirs := []string{c.path, c.path + "/leases", c.path + "/locks", c.path + "-__lock__"}
+	// A semaphore has its participants in directories of its own, and a queue its consumers.
+	dirs := []string{c.path, c.path + "/leases", c.path + "/locks", c.path + "/zksync-claims", c.path + "-__lock__"}
 	if c.path == "/" {
-		dirs = []string{"/", "/leases", "/locks"}
+		dirs = []string{"/", "/leases", "/locks", "/zksync-claims"}
 	}
 	for _, dir := range dirs {
 		follow(cancel, changed, watch.Node(ctx, m, dir))

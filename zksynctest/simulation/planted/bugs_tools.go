@@ -154,4 +154,12 @@ var toolBugs = []bug{
 		"\t\t\tstop = wait //",
 		"\t\t\tstop = ctx //"}},
 		[]finder{tested("./zksync/cmd/zklock", "^TestConnectionLostAtTheGrant$")}},
+	{"zklock: do not watch the claims of a queue", []edit{{"zksync/cmd/zklock/watch.go",
+		"c.path + \"/locks\", c.path + \"/zksync-claims\"",
+		"c.path + \"/locks\""}},
+		[]finder{tested("./zksync/cmd/zklock", "^TestWatchOfAQueue$")}},
+	{"zklock: list the children of ls without a commit", []edit{{"zksync/cmd/zklock/look.go",
+		"err = s.SyncQuorum(ctx, path); err == nil {",
+		"err == nil {"}},
+		[]finder{tested("./zksync/cmd/zklock", "^TestLsWithALateServerAndALostSession$")}},
 }
