@@ -79,8 +79,8 @@ func (g *Group) join(ctx context.Context, path string, data []byte) (*session.Ep
 				return own, nil
 			case st == session.Conflict && !g.cfg.idWait:
 				err := own.Err()
-				if err == nil {
-					continue // the id has become free
+				if session.ClassOf(err) != session.ClassNodeExists {
+					continue // the id has become free, and the next status has followed
 				}
 				own.Discard() // there is nothing of ours to remove
 				return nil, fmt.Errorf("%w: %w", ErrIDTaken, err)
