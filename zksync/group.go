@@ -145,8 +145,9 @@ func (m *Member) Status() <-chan session.EphemeralStatus {
 }
 
 // Members returns the members, as of the time of the call, sorted by id. It reads like
-// Mutex.Contenders. It fails if a member may not be read or has more data than
-// session.WithMaxAnswer, since the list would lack that member; Watch leaves the member out.
+// Mutex.Contenders. It fails if a member has more data than session.WithMaxAnswer, which Watch
+// leaves out. Like Watch, it leaves out a znode that this client may not read: servers from 3.8.4
+// on do not show whether such a znode is a member.
 func (g *Group) Members(ctx context.Context) ([]Member, error) {
 	if g.err != nil {
 		return nil, g.opError("members", g.err)
@@ -161,30 +162,37 @@ func (g *Group) list(ctx context.Context, s *session.Session) ([]Member, error) 
 		if err != nil {
 			return nil, false, err
 		}
-		found, err := znode.ReadAll(ctx, s, g.path, names)
-		if whole = len(found) == len(names); err != nil {
-			// The data of another program's znode may be too large. Before ZooKeeper 3.8.4 no permission
-			// is needed to see that it is no member.
-			stats, failed := znode.StatAll(ctx, s, g.path, names)
-			if failed != nil {
-				return nil, false, err
-			}
-			var members []string
-			for _, z := range stats {
-				if isMember(z.Stat) {
-					members = append(members, z.Name)
-				}
-			}
-			found, err = znode.ReadAll(ctx, s, g.path, members)
-			whole = len(stats) == len(names) && len(found) == len(members)
-		}
+		found, err := znode.FindAll(g.path, names, func(path string) ([]byte, *zk.Stat, error) { return readChild(ctx, s, path) })
 		for _, z := range found {
 			if isMember(z.Stat) {
 				all = append(all, memberOf(z.Name, z.Data, z.Stat))
 			}
 		}
-		return all, whole, err
+		return all, len(found) == len(names), err
 	})
+}
+
+// readChild reads a child of the directory of a group. For a znode that may not be read, it returns
+// the Stat of a znode that is no member.
+func readChild(ctx context.Context, s *session.Session, path string) ([]byte, *zk.Stat, error) {
+	data, stat, err := s.Get(ctx, path)
+	switch session.ClassOf(err) {
+	case session.ClassOK, session.ClassNoNode:
+		return data, stat, err
+	case session.ClassNoAuth:
+		return nil, &zk.Stat{}, nil
+	}
+	// The data of another program's znode may be too large.
+	ok, stat, failed := s.Exists(ctx, path)
+	switch {
+	case failed != nil:
+		return nil, nil, err
+	case !ok:
+		return nil, nil, zk.ErrNoNode
+	case isMember(stat):
+		return s.Get(ctx, path)
+	}
+	return nil, stat, nil
 }
 
 // isMember reports whether a child of the directory is a member: another program may
@@ -197,8 +205,8 @@ func memberOf(id string, data []byte, stat *zk.Stat) Member {
 
 // Watch reports the members, sorted by id, and then again after each change: when
 // a member joins or leaves, or changes its data. A member whose connection breaks
-// stays in the list until its session ends. A member that may not be read, or has more data than
-// session.WithMaxAnswer, is not in the list. A list that was not received is
+// stays in the list until its session ends. A member that this client may not read, or that has more
+// data than session.WithMaxAnswer, is not in the list. A list that was not received is
 // replaced by the newest. Behind a list of n members, if these are more than 100, the next list comes
 // n times 10 µs later at the earliest, with all changes until then. The lists belong to the receiver.
 //

@@ -264,9 +264,8 @@ func TestJoinAgainAfterAFailure(t *testing.T) {
 	})
 }
 
-// Members returns all members beside a znode of another program that has too much data, and fails if a member may not be
-// read.
-// Breaks if Group.list returns the first error of its reads.
+// Members returns all members beside a znode of another program that has too much data, and fails if a member has too much.
+// Breaks if readChild returns the error of its read at once.
 func TestMembersBesideALargeZnode(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t, session.WithMaxAnswer(4<<10))
@@ -277,38 +276,53 @@ func TestMembersBesideALargeZnode(t *testing.T) {
 		if all, err := g.Members(t.Context()); err != nil || len(all) != 1 || all[0].ID != "a" {
 			t.Errorf("members %v, error %v; want a", all, err)
 		}
-		other := live(t, srv.Connect(t, session.WithAuth("digest", []byte("u:p")), session.WithACL(zk.AuthACL(zk.PermAll)...)))
-		_, err = other.Create(t.Context(), "/g/b", nil, zk.FlagEphemeral)
+		_, err = zksync.NewGroup(srv.Connect(t), "/g").Join(t.Context(), "b", make([]byte, 8<<10))
 		must(t, err)
-		if all, err := g.Members(t.Context()); !errors.Is(err, zk.ErrNoAuth) {
-			t.Errorf("members %v, error %v; want %v", all, err, zk.ErrNoAuth)
+		if all, err := g.Members(t.Context()); !errors.Is(err, session.ErrAnswerTooLarge) {
+			t.Errorf("members %v, error %v; want %v", all, err, session.ErrAnswerTooLarge)
+		}
+	})
+}
+
+// Members and Watch leave out the znodes that this client may not read, members or not, and show all others.
+// Breaks if readChild returns the refusal of a read.
+func TestMembersBesideUnreadableZnodes(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		path := servers.Path(t)
+		g := zksync.NewGroup(srv.Connect(t), path)
+		_, err := g.Join(t.Context(), "a", nil)
+		must(t, err)
+		other := live(t, srv.Connect(t, session.WithAuth("digest", []byte("u:p")), session.WithACL(zk.AuthACL(zk.PermAll)...)))
+		for name, flags := range map[string]int32{"b": zk.FlagEphemeral, "notes": zk.FlagPersistent} {
+			_, err = other.Create(t.Context(), path+"/"+name, nil, flags)
+			must(t, err)
+		}
+		if all, err := g.Members(t.Context()); err != nil || roll(all) != "a= " {
+			t.Errorf("members %v, error %v; want a", all, err)
+		}
+		if all := <-g.Watch(t.Context()).Events(); roll(all) != "a= " {
+			t.Errorf("Watch: members %v, want a", all)
 		}
 	})
 }
 
 // A group that always has a member is never listed as empty, also when the data of the znodes must be read again.
-// Breaks if Group.list compares the number of members that it has read with the members alone.
+// Breaks if readChild takes a znode that has gone for a znode that is no member.
 func TestMembersAreNeverNone(t *testing.T) {
-	for _, large := range []bool{true, false} {
-		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-			g := zksync.NewGroup(srv.Connect(t, session.WithMaxAnswer(4<<10)), "/g")
-			other := zksync.NewGroup(srv.Connect(t), "/g")
-			a, err := other.Join(t.Context(), "a", nil)
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		g := zksync.NewGroup(srv.Connect(t), "/g")
+		other := zksync.NewGroup(srv.Connect(t), "/g")
+		a, err := other.Join(t.Context(), "a", nil)
+		must(t, err)
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpGetData, Path: "/g/a", Do: zksynctest.Error(int32(zkserver.ErrSystem))})
+		// Between the listing and the second look at the children, b joins and then a leaves.
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpExists, Path: "/g/a", Do: zksynctest.Call(func() {
+			_, err := other.Join(t.Context(), "b", nil)
 			must(t, err)
-			if large {
-				must(t, srv.Create("/g/large", make([]byte, 8<<10)))
-			} else {
-				srv.Inject(zksynctest.Fault{Op: zkserver.OpGetData, Path: "/g/a", Do: zksynctest.Error(int32(zkserver.ErrSystem))})
-			}
-			// Between the listing and the second look at the children, b joins and then a leaves.
-			srv.Inject(zksynctest.Fault{Op: zkserver.OpExists, Path: "/g/a", Do: zksynctest.Call(func() {
-				_, err := other.Join(t.Context(), "b", nil)
-				must(t, err)
-				must(t, a.Leave())
-			})})
-			if all, err := g.Members(t.Context()); err != nil || roll(all) != "b= " {
-				t.Errorf("large %v: members %v, error %v; want b", large, all, err)
-			}
-		})
-	}
+			must(t, a.Leave())
+		})})
+		if all, err := g.Members(t.Context()); err != nil || roll(all) != "b= " {
+			t.Errorf("members %v, error %v; want b", all, err)
+		}
+	})
 }

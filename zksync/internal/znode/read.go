@@ -39,20 +39,20 @@ func Children(ctx context.Context, s *session.Session, dir string) ([]string, *z
 // ReadAll reads the children of dir that have the given names, and returns the children
 // that still exist, in the order of names.
 func ReadAll(ctx context.Context, s *session.Session, dir string, names []string) ([]Node, error) {
-	return findAll(dir, names, func(path string) ([]byte, *zk.Stat, error) { return s.Get(ctx, path) })
+	return FindAll(dir, names, func(path string) ([]byte, *zk.Stat, error) { return s.Get(ctx, path) })
 }
 
 // StatAll is ReadAll without the data, for which no permission to read is needed.
 func StatAll(ctx context.Context, s *session.Session, dir string, names []string) ([]Node, error) {
-	return findAll(dir, names, func(path string) ([]byte, *zk.Stat, error) {
+	return FindAll(dir, names, func(path string) ([]byte, *zk.Stat, error) {
 		_, stat, err := s.Exists(ctx, path)
 		return nil, stat, err
 	})
 }
 
-// findAll calls find for the children of dir that have the given names, and returns the children that
-// have a Stat.
-func findAll(dir string, names []string, find func(path string) ([]byte, *zk.Stat, error)) ([]Node, error) {
+// FindAll calls find for the children of dir that have the given names, and returns the children that
+// have a Stat. It fails if find fails for a reason other than the end of a znode.
+func FindAll(dir string, names []string, find func(path string) ([]byte, *zk.Stat, error)) ([]Node, error) {
 	all := make([]Node, len(names))
 	errs := make([]error, len(names))
 	slots := make(chan struct{}, maxReads)
