@@ -133,6 +133,21 @@ func TestInspectOtherClients(t *testing.T) {
 	})
 }
 
+// Inspect recognises a Semaphore with LayoutKazoo by the names of its units if its path existed without the size as data.
+// Breaks if inspector.kind does not look for LeaseRule.
+func TestInspectSemaphoreWithoutASize(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		must(t, srv.Create("/s", nil))
+		m := srv.Connect(t)
+		must(t, zksync.NewSemaphore(m, "/s", 2, zksync.WithLayout(zksync.LayoutKazoo), zksync.WithID("a:1")).Acquire(t.Context(), 1))
+		found, err := zksync.Inspect(t.Context(), m, "/s")
+		must(t, err)
+		if got, want := inspected(found), "semaphore [zksync] 0 [a:1 unit holds zksync]"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	})
+}
+
 // Inspect shows the holders of a semaphore when the server has removed the directory of its empty line.
 func TestInspectSemaphoreWithoutALine(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {

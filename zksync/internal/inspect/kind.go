@@ -47,6 +47,9 @@ func (i *inspector) kind() (Kind, error) {
 		return RWLock, nil
 	case has(line.LockRule.Has):
 		return Lock, nil
+	case has(line.LeaseRule.Has) && znode.Base(i.path) != unitsDirectory:
+		// LayoutKazoo, whose path may have existed without the size as data.
+		return Semaphore, nil
 	case isNumber(i.data):
 		// kazoo keeps the size of a semaphore as data, and the line beside the path.
 		ok, _, err := i.s.Exists(i.ctx, i.path+"-"+line.Kazoo.Lock)
