@@ -26,8 +26,12 @@ import (
 // participants of this package. Children with other names do not count. The data of the
 // directory belongs to the barrier.
 //
-// If another client deletes ready before a participant has seen it, that participant stays in
-// Enter, and the others wait for it in Leave.
+// The version of the directory keeps rounds apart. If the directory is deleted between two
+// rounds, by an operator or by the server because it was empty, a new directory begins
+// again at version 0. If the request that ends a round is still under way then, and
+// reaches the new directory at the very version that the request expects, it ends a round there. If
+// another client deletes ready before a participant has seen it, that participant stays in Enter, and
+// the others wait for it in Leave.
 //
 // A DoubleBarrier must not be copied.
 type DoubleBarrier struct {

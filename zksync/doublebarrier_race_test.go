@@ -17,10 +17,10 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// holdReady stops the nth transaction from now of a session about ready before it is done.
-func holdReady(srv *zksynctest.Server, id int64, nth int) (release func()) {
+// holdReady stops the next transaction of a session about ready before it is done.
+func holdReady(srv *zksynctest.Server, id int64) (release func()) {
 	until := make(chan struct{})
-	srv.Inject(zksynctest.Fault{Session: id, Path: "/b/ready", Op: zkserver.OpMulti, At: zksynctest.BeforeCommit, Nth: nth, Do: zksynctest.Hold(until)})
+	srv.Inject(zksynctest.Fault{Session: id, Path: "/b/ready", Op: zkserver.OpMulti, At: zksynctest.BeforeCommit, Do: zksynctest.Hold(until)})
 	return func() { close(until) }
 }
 
@@ -34,7 +34,7 @@ func TestDoubleBarrierSomebodyGivesUpWhileItOpens(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		first := entering(ctx, a)
 		second := entering(t.Context(), b)
-		release := holdReady(srv, live(t, m).ID(), 1)
+		release := holdReady(srv, live(t, m).ID())
 		third := entering(t.Context(), c)
 		cancel()
 		wantCount(t, <-first, 3, 3, context.Canceled)
@@ -123,39 +123,35 @@ func TestDoubleBarrierEntersOnceAtATime(t *testing.T) {
 	})
 }
 
-// A participant that has seen the barrier empty clears it only if no new round has begun since
-// (barrierView.clearBeside: the version).
+// A participant that has seen the barrier empty clears it only if no new round has begun since.
 func TestDoubleBarrierClearsNoOtherRound(t *testing.T) {
-	for _, nth := range []int{1, 2} { // transactions about ready, of which the last one deletes it
-		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-			// The slow one waits for an answer longer than the quick one waits until it looks again.
-			slow, quick := srv.Connect(t, session.WithTimeout(time.Minute)), srv.Connect(t)
-			a, b := zksync.NewDoubleBarrier(slow, "/b", 2), zksync.NewDoubleBarrier(quick, "/b", 2)
-			c := double(t, srv, 2)
-			in := entering(t.Context(), b)
-			mustEnter(t, a)
-			mustEnd(t, "Enter", in, nil)
-			out := leaving(t.Context(), b)
-			release := holdReady(srv, live(t, slow).ID(), nth)
-			late := leaving(t.Context(), a)
-			srv.Disconnect(live(t, quick).ID()) // so that it looks again
-			mustEnd(t, "Leave", out, nil)
-			in = entering(t.Context(), b)
-			mustEnter(t, c)
-			mustEnd(t, "Enter", in, nil)
-			release()
-			mustEnd(t, "Leave", late, nil)
-			if _, open := srv.Get("/b/ready"); !open {
-				t.Error("the ready of the next round is gone")
-			}
-			out = leaving(t.Context(), b)
-			time.Sleep(2 * time.Minute)
-			pending(t, "Leave", out)
-			mustLeave(t, c)
-			mustEnd(t, "Leave", out, nil)
-			wantEmpty(t, srv)
-		})
-	}
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		slow, quick := srv.Connect(t), srv.Connect(t)
+		a, b := zksync.NewDoubleBarrier(slow, "/b", 2), zksync.NewDoubleBarrier(quick, "/b", 2)
+		c := double(t, srv, 2)
+		in := entering(t.Context(), b)
+		mustEnter(t, a)
+		mustEnd(t, "Enter", in, nil)
+		out := leaving(t.Context(), b)
+		release := holdReady(srv, live(t, slow).ID())
+		late := leaving(t.Context(), a)
+		srv.Disconnect(live(t, quick).ID()) // so that it looks again
+		mustEnd(t, "Leave", out, nil)
+		in = entering(t.Context(), b)
+		mustEnter(t, c)
+		mustEnd(t, "Enter", in, nil)
+		release()
+		mustEnd(t, "Leave", late, nil)
+		if _, open := srv.Get("/b/ready"); !open {
+			t.Error("the ready of the next round is gone")
+		}
+		out = leaving(t.Context(), b)
+		time.Sleep(2 * time.Minute)
+		pending(t, "Leave", out)
+		mustLeave(t, c)
+		mustEnd(t, "Leave", out, nil)
+		wantEmpty(t, srv)
+	})
 }
 
 // A reason that is being looked up for the log while Enter returns does not race with

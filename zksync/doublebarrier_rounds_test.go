@@ -218,7 +218,7 @@ func TestDoubleBarrierTakesFiveRequests(t *testing.T) {
 			if got, want := names(requests(srv, live(t, first).ID())), "exists multi exists getData multi"; got != want {
 				t.Errorf("one who waits asks %q, want %q", got, want)
 			}
-			if got, want := names(requests(srv, live(t, last).ID())), "exists multi getChildren2 multi multi multi multi"; got != want {
+			if got, want := names(requests(srv, live(t, last).ID())), "exists multi getChildren2 multi multi multi"; got != want {
 				t.Errorf("the last one asks %q, want %q", got, want)
 			}
 			for _, op := range requests(srv) {

@@ -10,14 +10,10 @@
 //     participant's child.
 //   - A round begins when ready is created, and ends when ready is deleted. A
 //     participant is in the round of the first ready that is newer than its child.
-//   - A strange child is a child of the directory that belongs to no participant and is no guard.
+//   - A strange child is a child of the directory that belongs to no participant.
 //   - A touch is a write of an empty value to the directory. Every transaction that
 //     changes the barrier contains a touch, so the version of the directory tells
 //     rounds and decisions of different times apart, until the directory is deleted: a new
 //     one counts from 0 again. ready is created and deleted by transactions that fail if
 //     the version has changed since the directory was seen full or empty.
-//   - A guard is an ephemeral with a unique name. The participant that deletes ready creates a
-//     guard before, and deletes both in one transaction. So a request that was delayed
-//     deletes no ready in a new directory, which does not contain the guard. In the same way the
-//     child of the participant that creates ready binds that transaction to its directory.
 package rendezvous

@@ -148,7 +148,7 @@ func (p *Participant) leave(ctx context.Context) error {
 		// The child may have been the last one of the round, and this participant does not wait for
 		// the end of the round.
 		if there, ready, failed := p.list(ctx); failed == nil && ready && there == 0 {
-			_, _ = p.clear(ctx)
+			_, _ = p.clear()
 		}
 	}
 	p.lease.End()

@@ -99,7 +99,7 @@ func (p *Participant) awaitEnd(ctx context.Context) error {
 			return err
 		}
 		if empty {
-			cleared, err := p.clear(ctx)
+			cleared, err := p.clear()
 			if cleared || err != nil {
 				p.unwatch()
 				return err

@@ -132,9 +132,6 @@ func (v *barrierView) list(ctx context.Context) (there int, ready bool, err erro
 			ready = true
 		case IsParticipant(name):
 			there++
-		case isGuard(name):
-			// A guard comes and goes with a touch each, as a participant does. So it is part of the count
-			// and does not change the drift.
 		default:
 			v.b.strange++
 		}
@@ -190,6 +187,16 @@ func (v *barrierView) readDirectory(ctx context.Context) error {
 	v.conn = conn
 	v.note(stat)
 	return nil
+}
+
+// clear deletes ready if the directory has not changed. It is not an error if the
+// directory has changed, or if the outcome is unknown. The documentation of DoubleBarrier
+// says what happens if the directory is created again while clear is under way.
+func (v *barrierView) clear() (cleared bool, err error) {
+	if _, err := v.transact(v.unchanged(), &zk.DeleteRequest{Path: v.readyPath(), Version: -1}); err != nil {
+		return false, unlessRaced(err, session.ClassNoNode)
+	}
+	return true, nil
 }
 
 // unlessRaced returns the error of open or clear, nil if another participant was faster, which
