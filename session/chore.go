@@ -14,10 +14,12 @@ type chore struct {
 	dir   string
 	paths []string // of the znodes; empty until the look-up by guid has found the znodes
 	guid  string
-	own   bool       // remove only an ephemeral of this session, and only with this data
-	data  []byte     // the data that own requires; nil matches any data
-	czxid int64      // of the znode that own has found; 0 before
-	done  chan error // receives a refusal, and is closed when the outcome is known; has room for one element; nil afterwards
+	own   bool   // remove only an ephemeral of this session, and only with this data
+	data  []byte // the data that own requires; nil matches any data
+	czxid int64  // of the znode that own has found; 0 before
+	// refusal is the answer to a removal that was sent without a look.
+	refusal error
+	done    chan error // receives a refusal, and is closed when the outcome is known; has room for one element; nil afterwards
 
 	attempts int // failed attempts
 	guilty   int // number of connections that the chore's reads have ended; see maxGuilt and janitor.avoid
@@ -101,6 +103,9 @@ func (c *chore) decide(session int64, l *directoryLook) error {
 			if ours, err := c.owns(session); ours || err != nil {
 				return err
 			}
+			if !c.isKnown() && c.refusal != nil {
+				return c.refusal // of a znode that is no ephemeral of the session
+			}
 		case ClassOf(err) != ClassNoNode:
 			c.guilty += guilt(err)
 			return err
@@ -152,6 +157,11 @@ func (c *chore) owns(session int64) (ours bool, err error) {
 	}
 	c.version, c.czxid = stat.Version, stat.Czxid
 	return true, nil
+}
+
+// isKnown reports whether a removal can strike no other znode than the one that was to be removed, however late.
+func (c *chore) isKnown() bool {
+	return c.guid != "" || c.czxid != 0 || guidOf(lastName(c.paths[0])) != ""
 }
 
 // report sends the outcome to done, and reports whether it is the first outcome.

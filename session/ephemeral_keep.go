@@ -134,13 +134,7 @@ func (e *Ephemeral) create(s *Session, f *failures, round int, made *attempt) (n
 	n = &owned{e: e, s: s, path: e.asked, made: made, generation: generation}
 	began, zxid := s.seenZxid.Load(), anyZxid
 	if e.cfg.sequential {
-		protected := Protect(e.asked)
-		n.path, err = s.createAs(e.ctx, e.asked, protected, data, zk.FlagEphemeralSequential, e.cfg.acl)
-		if ClassOf(err) == ClassCancelled {
-			// createAs removes the znode in the background, too, but Close must wait for that.
-			dir, name := split(protected)
-			e.leftover = <-s.janitor.add(&chore{dir: dir, guid: guidOf(name)})
-		}
+		n.path, err = s.createAs(e.ctx, e.asked, data, zk.FlagEphemeralSequential, e.cfg.acl, true)
 	} else {
 		zxid, err = s.createAwaited(e.ctx, e.asked, data, e.cfg.acl)
 	}

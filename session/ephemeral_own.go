@@ -40,7 +40,7 @@ func (e *Ephemeral) removeOwn(s *Session, path string, version int32, made *atte
 	ctx := withFailures(s.hold, e.noteFailure) // Close has ended the context of the Ephemeral
 	f := newFailures(ctx, s.m, "ephemeral", path, "the removal of the znode")
 	defer func() { _ = f.end(ctx, nil) }()
-	committed := false
+	committed, czxid := false, int64(0)
 	for round := 0; ; round++ {
 		unreadable := false
 		err := s.DeleteSeen(ctx, path, func(exists bool, stat *zk.Stat, err error) (int32, error) {
@@ -49,7 +49,7 @@ func (e *Ephemeral) removeOwn(s *Session, path string, version int32, made *atte
 			case unreadable:
 				ours, err = ownsUnreadable(ctx, s, path)
 			case ours:
-				version = stat.Version
+				version, czxid = stat.Version, stat.Czxid
 			}
 			if err == nil && !ours {
 				err = ErrRemoved
@@ -73,7 +73,9 @@ func (e *Ephemeral) removeOwn(s *Session, path string, version int32, made *atte
 		case class == ClassOK || class == ClassNoNode || s.Err() != nil:
 			return nil
 		case class == ClassNoAuth:
-			s.DiscardOwn(path, nil) // the permission may be given later
+			if czxid != 0 { // the permission may be given later
+				s.DiscardCreated(path, czxid)
+			}
 			return err
 		case class != ClassBadVersion && !class.pending():
 			return err

@@ -152,13 +152,15 @@ func (j *janitor) settle(c *chore, err error) {
 	case class == ClassOK || class == ClassNoNode:
 		c.report(nil)
 		return
-	case class == ClassNoAuth:
+	case class == ClassNoAuth && c.isKnown():
 		if c.report(err) {
 			j.log(c).Error("znode was not removed, and is tried again now and then", zap.Error(err))
 		}
-		// The caller knows, and may use the path again, unless the name is unique: only this very
-		// ephemeral is removed.
-		c.own, longest = c.guid == "", maxReport
+		longest = maxReport
+	case class == ClassNoAuth && !c.own:
+		// When the caller knows of the refusal, it may use the path again. So the look comes before the report,
+		// and at once.
+		c.own, c.refusal, longest = true, err, 0
 	case !c.pending(class):
 		c.report(err)
 		j.log(c).Error("znode was not removed, and will not be", zap.Error(err))

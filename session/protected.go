@@ -56,12 +56,15 @@ func (s *Session) CreateProtected(ctx context.Context, path string, data []byte,
 		return "", opError("create", path, err)
 	}
 	// One GUID for all attempts, so that a look-up finds the znode of each of them.
-	return s.createAs(ctx, path, Protect(path), data, flags, acl)
+	return s.createAs(ctx, path, data, flags, acl, false)
 }
 
-// createAs is CreateProtected with the result of Protect for path.
-func (s *Session) createAs(ctx context.Context, path, protected string, data []byte, flags int32, acl []zk.ACL) (string, error) {
+// createAs is CreateProtected. If awaited is set, it waits for the outcome of a request that was sent even if ctx has
+// ended: an error of ctx then means that no znode was created.
+func (s *Session) createAs(ctx context.Context, path string, data []byte, flags int32, acl []zk.ACL, awaited bool) (string, error) {
+	protected := Protect(path)
 	r := s.m.records.create(protected, data, flags, acl)
+	r.Awaited = awaited
 	paths, _, err := createProtected(ctx, s, protected, !sequential(flags), r, func(c *wire.Call) ([]string, []zk.MultiResponse, error) {
 		path, err := s.m.createdPath(c, nil)
 		if err != nil {
@@ -136,6 +139,10 @@ func createProtected(ctx context.Context, s *Session, path string, exact bool, r
 			remove(paths)
 		}
 	}
+	looking := ctx
+	if r.Awaited {
+		looking = s.hold
+	}
 	var f *failures
 	defer func() { err = f.end(ctx, err) }()
 	for round := 0; ; round++ {
@@ -157,7 +164,7 @@ func createProtected(ctx context.Context, s *Session, path string, exact bool, r
 		}
 		f = f.orNew(ctx, s.m, wire.OpName(r.Op), path)
 		f.note(err)
-		found, err := lookForProtected(ctx, s, path, exact)
+		found, err := lookForProtected(looking, s, path, exact)
 		// The look-up has failed: the znode may exist.
 		if err != nil {
 			remove(nil)

@@ -135,9 +135,9 @@ func (s *Session) StartWait(op, path string, reason func(context.Context) error)
 // or above the limit of WithMaxRequest. Then the reason is logged, and the channel, which has a
 // buffer of one element, receives the reason before it is closed.
 //
-// If only a permission is missing to remove an ephemeral of this session, Discard tries again
-// after the refusal was received, at intervals that grow to five minutes, until that very znode is
-// gone or the session is over.
+// If the permission is missing to remove an ephemeral of this session that may be read, or whose name is made by
+// Protect, Discard tries again after the refusal was received, at intervals that grow to five minutes,
+// until that very znode is gone or the session is over.
 func (s *Session) Discard(path string) <-chan error {
 	return s.janitor.discard(&chore{paths: []string{path}})
 }
@@ -145,10 +145,17 @@ func (s *Session) Discard(path string) <-chan error {
 // DiscardOwn is like Discard, for an ephemeral of this session with the given data, or
 // with any data if data is nil. It does not touch a znode of the same name that has
 // another owner or other data. Between the look at the znode and its removal, only the
-// version protects a znode that replaces it. A znode that may not be read stays until it may, or
-// until the session ends.
+// version protects a znode that replaces it. A znode that may not be read stays until the
+// session ends.
 func (s *Session) DiscardOwn(path string, data []byte) <-chan error {
 	return s.janitor.discard(&chore{paths: []string{path}, own: true, data: bytes.Clone(data)})
+}
+
+// DiscardCreated is like DiscardOwn, for the ephemeral of this session that was created by the transaction
+// czxid. A znode that may not be read is tried again like one that may not be deleted; see Discard. If
+// czxid is 0, it is the first ephemeral of this session that is found.
+func (s *Session) DiscardCreated(path string, czxid int64) <-chan error {
+	return s.janitor.discard(&chore{paths: []string{path}, own: true, czxid: czxid})
 }
 
 // lose ends the session, once. It does not block. remains reports whether the server may

@@ -96,7 +96,8 @@ func (e *Election) resign(g *line.Grant) error {
 //     matches both ctx.Err() and context.Cause(ctx), and says whom Run was waiting
 //     for if it did not lead.
 //   - If the server refuses the resignation, Run ends with the refusal, joined with the
-//     result of work: the candidate leads until its session ends.
+//     result of work: the candidate leads until its session ends, or until the server
+//     permits the removal, which is tried again if only a permission is missing.
 //
 // Leadership is never given up before work has returned, unless WithStopTimeout
 // bounds that. If work calls runtime.Goexit, Run resigns and its goroutine ends. Run ends

@@ -119,7 +119,8 @@ func (m *exclusive) acquire(ctx context.Context, patient, withContext bool) (hel
 // Manager was closed; and ErrNotHeld if this value does not hold the lock. A lock that
 // was lost keeps this value from being locked again until Unlock has said so. If the
 // servers refuse the deletion of the znode, Unlock returns the refusal, and the znode
-// keeps others waiting until the session ends or another client deletes it. If the
+// keeps others waiting until the session ends, another client deletes it, or the missing
+// permission is given: the deletion is tried again, at intervals that grow to five minutes. If the
 // connection is lost before the answer, Unlock cannot tell its own deletion of the znode from
 // a removal by another client, of which it had not heard before: it returns nil.
 func (m *exclusive) Unlock() error {

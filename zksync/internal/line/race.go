@@ -51,7 +51,7 @@ func (r *Race) acquireUnder(ctx context.Context, s *session.Session) (*Grant, er
 		return nil, err
 	}
 	// The release deletes the znode only at this version: see versionAfter.
-	h.version = stat.Version
+	h.version, h.czxid = stat.Version, stat.Czxid
 	lease := s.Lease()
 	lease.ReportAs(r.Path)
 	lease.Own(r.Path)

@@ -37,6 +37,7 @@ type slotHold struct {
 	slot     *slot
 	unfollow func() bool
 	version  int32       // of the znode, once it is created
+	czxid    int64       // of the znode, once it is created
 	freed    atomic.Bool // another value may have the slot
 }
 
@@ -129,7 +130,7 @@ func (h *slotHold) discardZnodes(*Grant) []<-chan error {
 		// that znode.
 		return nil
 	}
-	gone, done := h.key.s.DiscardOwn(h.key.path, nil), make(chan error, 1)
+	gone, done := h.key.s.DiscardCreated(h.key.path, h.czxid), make(chan error, 1)
 	go func() {
 		// The channel ends with the session, and when the server refuses the removal, too.
 		if refused := <-gone; refused != nil {

@@ -125,7 +125,7 @@ func (f *freeing) deleteDir(ctx context.Context, names []string) (bool, error) {
 		if len(markers) == 0 {
 			return false, err
 		}
-		return false, f.deleteSome(ctx, markers)
+		return f.deleteSome(ctx, markers)
 	case session.ClassNotEmpty:
 		// A znode two levels below has children only if another program has created them. They
 		// have to stay, too.
@@ -138,17 +138,19 @@ func (f *freeing) deleteDir(ctx context.Context, names []string) (bool, error) {
 	return err == nil, err
 }
 
-// deleteSome deletes markers, as many as fit into a request.
-func (f *freeing) deleteSome(ctx context.Context, markers []any) error {
+// deleteSome deletes markers, as many as fit into a request. It reports whether the directory has to stay.
+func (f *freeing) deleteSome(ctx context.Context, markers []any) (stays bool, err error) {
 	for {
 		_, err := f.s.Multi(ctx, markers...)
 		switch class := session.ClassOf(err); {
 		case class == session.ClassTooLarge && len(markers) > 1:
 			markers = markers[:len(markers)/2]
-		case class == session.ClassNoNode, class == session.ClassNotEmpty:
-			return nil // the next listing tells
+		case class == session.ClassNoNode:
+			return false, nil // the next listing tells
+		case class == session.ClassNotEmpty:
+			return true, nil // another program has created a znode below a marker
 		default:
-			return err
+			return false, err
 		}
 	}
 }

@@ -1,11 +1,13 @@
 package commit
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksynctest"
@@ -67,4 +69,31 @@ func TestFreeNumberBesideManyMarkers(t *testing.T) {
 			t.Error("the directory was not deleted")
 		}
 	}, session.WithMaxRequest(1024))
+}
+
+// A znode of another program below a marker keeps the directory, whatever the number of markers, and FreeNumber returns.
+func TestFreeNumberBesideAZnodeBelowAMarker(t *testing.T) {
+	for _, n := range []int{5, 50} {
+		committing(t, func(t *testing.T, srv *zksynctest.Server, _ *Committer, s *session.Session) {
+			must := func(err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			must(srv.Create("/q", nil))
+			must(srv.Create("/q/"+MarkersDir, nil))
+			for i := range n {
+				must(srv.Create(fmt.Sprintf("/q/%s/%02d", MarkersDir, i), nil))
+			}
+			must(srv.Create(fmt.Sprintf("/q/%s/00/foreign", MarkersDir), nil))
+			must(srv.SetNextSequence("/q", 1<<31-1))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			must(FreeNumber(ctx, s, "/q", func(string) (int32, bool) { return 0, false }))
+			if _, ok := srv.Get("/q"); !ok {
+				t.Error("the directory was deleted")
+			}
+		}, session.WithMaxRequest(1024))
+	}
 }
