@@ -35,9 +35,10 @@ type Ephemeral struct {
 	done   chan struct{}
 	status chan EphemeralStatus
 
-	decided  chan struct{} // closed when Manager.Ephemeral can return
-	refusal  error         // of the first creation; valid once decided is closed
-	leftover error         // why the znode could not be removed; valid once done is closed
+	decided  chan struct{}  // closed when Manager.Ephemeral can return
+	refusal  error          // of the first creation; valid once decided is closed
+	leftover error          // why the znode could not be removed; valid once done is closed
+	removals []<-chan error // by the janitor, which the end has to wait for
 
 	data *pendingData
 

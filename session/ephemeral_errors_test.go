@@ -147,3 +147,28 @@ func TestCloseOfASequentialEphemeralDuringItsCreation(t *testing.T) {
 		}
 	}
 }
+
+// Close of an Ephemeral with a sequence number also waits for the znode of a create that the server has answered with an
+// internal error, and reports the refusal to remove that znode.
+func TestCloseOfASequentialEphemeralAfterAnInternalError(t *testing.T) {
+	for _, refused := range []bool{false, true} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			m := srv.Connect(t)
+			mustBe(t, srv.Create("/d", nil), nil)
+			e := keepEphemeral(t, m, "/d/member-", "x", session.WithSequence())
+			srv.Inject(zkserver.Fault{Op: zkserver.OpCreate, Path: "/d/*", At: zkserver.AfterCommit, Do: zkserver.Delay(time.Second)})
+			srv.Inject(zkserver.Fault{Op: zkserver.OpCreate, Path: "/d/*", At: zkserver.AfterCommit, Do: zkserver.Error(int32(zkserver.ErrSystem))})
+			answer := zkserver.Delay(time.Second)
+			if refused {
+				answer = zkserver.Error(int32(zkserver.ErrNoAuth))
+			}
+			mustBe(t, srv.Delete(e.Path()), nil)
+			srv.Inject(zkserver.Fault{Op: zkserver.OpDelete, Path: "/d/*", Do: answer})
+			time.Sleep(time.Second / 2) // the Ephemeral is created again
+			err := e.Close()
+			if names := children(srv, "/d"); refused != (len(names) > 0) || refused != (session.ClassOf(err) == session.ClassNoAuth) {
+				t.Errorf("refused %v: left after Close, which has returned %v: %v", refused, err, names)
+			}
+		})
+	}
+}

@@ -1,8 +1,10 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -63,6 +65,7 @@ func (e *Ephemeral) awaitOther(other *Ephemeral) error {
 func (e *Ephemeral) keep(s *Session) error {
 	f := newFailures(e.ctx, e.m.shared, "ephemeral", e.asked, "the creation of the znode")
 	defer func() { _ = f.end(e.ctx, nil) }()
+	e.removals, e.leftover = nil, nil // of another session, which has ended
 	var made attempt
 	for round := 0; ; round++ {
 		n, err := e.create(s, f, round, &made)
@@ -90,8 +93,11 @@ func (e *Ephemeral) keep(s *Session) error {
 			case !made.happened():
 			case n != nil:
 				e.leftover = e.removeOwn(s, n.path, n.version, &made)
-			case !e.cfg.sequential: // create has removed a sequential znode
+			case !e.cfg.sequential: // createAs removes a sequential znode
 				e.leftover = e.removeOwn(s, e.asked, 0, &made) // a create without an answer has made version 0
+			}
+			for _, gone := range e.removals {
+				e.leftover = cmp.Or(e.leftover, <-gone)
 			}
 			return Cancelled(e.ctx)
 		case s.Err() != nil:
@@ -107,7 +113,7 @@ func (e *Ephemeral) keep(s *Session) error {
 			e.tell(Absent, "", err)
 		default:
 			if n != nil && e.cfg.sequential {
-				s.Discard(n.path) // the next attempt creates a znode of another name
+				e.awaitLater(s.Discard(n.path)) // the next attempt creates a znode of another name
 			}
 			if isClosed(e.decided) { // otherwise Manager.Ephemeral returns the refusal
 				f.note(err)
@@ -119,6 +125,20 @@ func (e *Ephemeral) keep(s *Session) error {
 		// reason.
 		_ = s.Pause(e.ctx, pauses)
 	}
+}
+
+// awaitLater makes the end of the Ephemeral wait for a removal by the janitor.
+func (e *Ephemeral) awaitLater(gone <-chan error) {
+	e.removals = slices.DeleteFunc(e.removals, func(gone <-chan error) bool {
+		select {
+		case refused := <-gone:
+			e.leftover = cmp.Or(e.leftover, refused)
+			return true
+		default:
+			return false
+		}
+	})
+	e.removals = append(e.removals, gone)
 }
 
 // quickRounds is the number of times that a znode is created again without a pause. Other
@@ -134,7 +154,7 @@ func (e *Ephemeral) create(s *Session, f *failures, round int, made *attempt) (n
 	n = &owned{e: e, s: s, path: e.asked, made: made, generation: generation}
 	began, zxid := s.seenZxid.Load(), anyZxid
 	if e.cfg.sequential {
-		n.path, err = s.createAs(e.ctx, e.asked, data, zk.FlagEphemeralSequential, e.cfg.acl, true)
+		n.path, err = s.createAs(e.ctx, e.asked, data, zk.FlagEphemeralSequential, e.cfg.acl, e.awaitLater)
 	} else {
 		zxid, err = s.createAwaited(e.ctx, e.asked, data, e.cfg.acl)
 	}

@@ -73,7 +73,10 @@ func (e *Ephemeral) removeOwn(s *Session, path string, version int32, made *atte
 		case class == ClassOK || class == ClassNoNode || s.Err() != nil:
 			return nil
 		case class == ClassNoAuth:
-			if czxid != 0 { // the permission may be given later
+			switch { // the permission may be given later
+			case e.cfg.sequential:
+				s.Discard(path) // the name is unique
+			case czxid != 0:
 				s.DiscardCreated(path, czxid)
 			}
 			return err

@@ -56,16 +56,16 @@ func (s *Session) CreateProtected(ctx context.Context, path string, data []byte,
 		return "", opError("create", path, err)
 	}
 	// One GUID for all attempts, so that a look-up finds the znode of each of them.
-	return s.createAs(ctx, path, data, flags, acl, false)
+	return s.createAs(ctx, path, data, flags, acl, nil)
 }
 
-// createAs is CreateProtected. If awaited is set, it waits for the outcome of a request that was sent even if ctx has
-// ended: an error of ctx then means that no znode was created.
-func (s *Session) createAs(ctx context.Context, path string, data []byte, flags int32, acl []zk.ACL, awaited bool) (string, error) {
+// createAs is CreateProtected. If removing is not nil, it waits for the outcome of a request that was sent even if ctx has
+// ended, and calls removing with the channel of the janitor if it fails although it may have created a znode.
+func (s *Session) createAs(ctx context.Context, path string, data []byte, flags int32, acl []zk.ACL, removing func(<-chan error)) (string, error) {
 	protected := Protect(path)
 	r := s.m.records.create(protected, data, flags, acl)
-	r.Awaited = awaited
-	paths, _, err := createProtected(ctx, s, protected, !sequential(flags), r, func(c *wire.Call) ([]string, []zk.MultiResponse, error) {
+	r.Awaited = removing != nil
+	paths, _, err := createProtected(ctx, s, protected, !sequential(flags), r, removing, func(c *wire.Call) ([]string, []zk.MultiResponse, error) {
 		path, err := s.m.createdPath(c, nil)
 		if err != nil {
 			return nil, nil, err
@@ -100,7 +100,7 @@ func (s *Session) MultiProtected(ctx context.Context, ops ...any) ([]string, []z
 		return nil, nil, opError("multi", "", errNotOneProtected)
 	}
 	r := s.m.records.multi(ops)
-	paths, results, err := createProtected(ctx, s, path, exact, r, func(c *wire.Call) (paths []string, results []zk.MultiResponse, err error) {
+	paths, results, err := createProtected(ctx, s, path, exact, r, nil, func(c *wire.Call) (paths []string, results []zk.MultiResponse, err error) {
 		if results, err = s.m.multiAnswer(c, nil, len(ops)); err != nil {
 			return nil, results, err
 		}
@@ -119,16 +119,19 @@ func lastName(path string) string { return path[strings.LastIndexByte(path, '/')
 
 // createProtected sends r until the outcome of r is known. It returns the result of
 // created for the answer, or, if the answer was lost, the paths of the znodes that exist.
-// exact reports that the server appends no number to path.
-func createProtected(ctx context.Context, s *Session, path string, exact bool, r *wire.Request,
+// exact reports that the server appends no number to path. removing is described at createAs.
+func createProtected(ctx context.Context, s *Session, path string, exact bool, r *wire.Request, removing func(<-chan error),
 	created func(*wire.Call) ([]string, []zk.MultiResponse, error)) (_ []string, _ []zk.MultiResponse, err error) {
 	dir, name := split(path)
 	guid := guidOf(name)
-	remove := func(paths []string) {
+	remove := func(paths []string, removing func(<-chan error)) {
 		if exact {
 			paths = []string{path} // so that the janitor need not list dir, which may be forbidden
 		}
-		s.janitor.add(&chore{dir: dir, guid: guid, paths: paths})
+		gone := s.janitor.add(&chore{dir: dir, guid: guid, paths: paths})
+		if removing != nil {
+			removing(gone)
+		}
 	}
 	// The caller has gone when this outcome arrives, so nobody else removes the znode.
 	r.Late = func(c *wire.Call) {
@@ -136,7 +139,7 @@ func createProtected(ctx context.Context, s *Session, path string, exact bool, r
 		case ClassOK, ClassConnectionLost, ClassUnknown:
 			// Without an answer that names the znodes, the janitor looks for the GUID.
 			paths, _, _ := created(c)
-			remove(paths)
+			remove(paths, nil)
 		}
 	}
 	looking := ctx
@@ -153,7 +156,7 @@ func createProtected(ctx context.Context, s *Session, path string, exact bool, r
 			if ClassOf(err) == ClassUnknown {
 				// Such a refusal, or an answer that cannot be decoded, does not prove that
 				// the znode was not created.
-				remove(nil)
+				remove(nil, removing)
 			}
 			return paths, results, err
 		}
@@ -167,7 +170,7 @@ func createProtected(ctx context.Context, s *Session, path string, exact bool, r
 		found, err := lookForProtected(looking, s, path, exact)
 		// The look-up has failed: the znode may exist.
 		if err != nil {
-			remove(nil)
+			remove(nil, removing)
 			return nil, nil, err
 		}
 		if len(found) > 0 {
