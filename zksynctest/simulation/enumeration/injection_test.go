@@ -203,6 +203,9 @@ var effects = map[string]struct {
 	"errors-of-reads": {"0.1.up.3", func(o *outcome, _ network.Address) error {
 		return missing(noted(o, "get /x: zk: unknown error: system error"), "no read has failed")
 	}},
+	"forbid-reads": {"0.1.up.3", func(o *outcome, _ network.Address) error {
+		return missing(noted(o, "Get: get /x: permission denied"), "no read was refused")
+	}},
 	"errors-before": {"0.1.up.3", failed(false)},
 	"errors-after":  {"0.1.up.3", failed(true)},
 	"quota": {"0.1.up.3", func(o *outcome, _ network.Address) error {

@@ -68,7 +68,7 @@ func (c *client) force(session int64) {
 	c.forced = append(c.forced, forcedEnd{session, time.Now()})
 }
 
-// A removal is a case of a fault that deletes znodes, and its effect: a line of the case's report,
+// A removal is a case of a fault that deletes or protects znodes, and its effect: a line of the case's report,
 // or the path of a znode that is created again.
 type removal struct{ name, line, again string }
 
@@ -81,12 +81,16 @@ var removals = map[string]removal{
 	"barge":  {"semaphore-handover/1.1.up.9/barge", "another client takes a unit", ""},
 	"remake": {"delay-messages/1.1.up.12/remake", "another client has created " + queuePath + "/t-", ""},
 
+	"withhold-create": {"mutex-handover/0.1.up.6/withhold-create", "(getAcl /locks) does not give CREATE", ""},
+	"withhold-write":  {"group/0.1.up.8/withhold-write", "(getAcl /groups/g/a) does not give WRITE", ""},
+	"withhold-delete": {"mutex-handover/0.1.up.7/withhold-delete", "(getAcl /locks/m) does not give DELETE", ""},
+
 	"delete-order": {"queue-messages/1.1.up.9/delete-order", "another client changes " + queuePath + "/zksync-claims/order-", ""},
 	"empty-order":  {"queue-messages/1.1.up.9/empty-order", "another client changes " + queuePath + "/zksync-claims/order-", ""},
 	"remake-order": {"queue-messages/1.1.up.9/remake-order", "another client changes " + queuePath + "/zksync-claims/order-", ""},
 }
 
-// The faults that delete znodes have their effects: remove strikes one client, wipe strikes all, and
+// The faults that delete or protect znodes have their effects: remove strikes one client, wipe strikes all, and
 // clients create again what they need.
 func TestRemovalsAreInjected(t *testing.T) {
 	for name, r := range removals {

@@ -1,8 +1,6 @@
 package enumeration_test
 
 import (
-	"slices"
-
 	"github.com/go-zksync/toolkit/zksynctest/simulation/network"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
@@ -57,8 +55,7 @@ func (s *stage) changePermissions(path string, change func(perms int32) int32) e
 func (s *stage) eachZnode(yield func(path string) bool) {
 	var visit func(path string) bool
 	visit = func(path string) bool {
-		names, there := s.server.Children(path)
-		slices.Sort(names)
+		names, there := s.server.Children(path) // in the order of their creation: their names are random
 		for _, name := range names {
 			if !visit(path + "/" + name) {
 				return false
