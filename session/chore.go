@@ -151,7 +151,7 @@ func (c *chore) owns(session int64) (ours bool, err error) {
 	if d.Bad {
 		return false, wire.ErrMalformed
 	}
-	// A later znode of the same name is not the one that was to be removed.
+	// Another znode of the same name may have been created since the first look.
 	if stat.EphemeralOwner != session || c.data != nil && !bytes.Equal(data, c.data) || c.czxid != 0 && c.czxid != stat.Czxid {
 		return false, nil
 	}
@@ -159,7 +159,7 @@ func (c *chore) owns(session int64) (ours bool, err error) {
 	return true, nil
 }
 
-// isKnown reports whether a removal can strike no other znode than the one that was to be removed, however late.
+// isKnown reports whether the chore can tell its znode from every later znode of the same path.
 func (c *chore) isKnown() bool {
 	return c.guid != "" || c.czxid != 0 || guidOf(lastName(c.paths[0])) != ""
 }

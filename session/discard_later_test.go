@@ -14,7 +14,7 @@ import (
 
 var openToAll = []zkserver.ACL{{Perms: zk.PermAll, Scheme: "world", ID: "anyone"}}
 
-// A removal that an ACL has refused never strikes a later znode of the path, whoever asked for it: also if the look at
+// A removal that an ACL has refused never strikes a later znode of the path, by Discard or by Close: also if the look at
 // the first one was refused or throttled, and if the later one was created right after the refusal.
 func TestRefusedRemovalLeavesLaterZnodes(t *testing.T) {
 	refusedBy := map[string]func(t *testing.T, m *session.Manager, srv *zksynctest.Server) error{

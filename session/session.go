@@ -152,7 +152,7 @@ func (s *Session) DiscardOwn(path string, data []byte) <-chan error {
 }
 
 // DiscardCreated is like DiscardOwn, for the ephemeral of this session that was created by the transaction
-// czxid. A znode that may not be read is tried again like one that may not be deleted; see Discard. If
+// czxid. If the znode may not be read, the removal is tried again as in Discard. If
 // czxid is 0, it is the first ephemeral of this session that is found.
 func (s *Session) DiscardCreated(path string, czxid int64) <-chan error {
 	return s.janitor.discard(&chore{paths: []string{path}, own: true, czxid: czxid})

@@ -49,8 +49,9 @@ func TestFreeNumberWaitsForTheMessageInTheWay(t *testing.T) {
 	}
 }
 
-// FreeNumber deletes a directory whose counter is spent, although the markers in it do not fit into one request.
-func TestFreeNumberBesideManyMarkers(t *testing.T) {
+// freeBesideMarkers calls FreeNumber for a directory with a spent counter and n markers, in requests of 1,024 bytes, and
+// checks whether the directory stays. If foreign is set, another program has a znode below the first marker.
+func freeBesideMarkers(t *testing.T, n int, foreign, stays bool) {
 	committing(t, func(t *testing.T, srv *zksynctest.Server, _ *Committer, s *session.Session) {
 		must := func(err error) {
 			t.Helper()
@@ -60,40 +61,28 @@ func TestFreeNumberBesideManyMarkers(t *testing.T) {
 		}
 		must(srv.Create("/q", nil))
 		must(srv.Create("/q/"+MarkersDir, nil))
-		for i := range 50 {
-			must(srv.Create(fmt.Sprintf("/q/%s/%d", MarkersDir, i), nil))
+		for i := range n {
+			must(srv.Create(fmt.Sprintf("/q/%s/%02d", MarkersDir, i), nil))
+		}
+		if foreign {
+			must(srv.Create(fmt.Sprintf("/q/%s/00/foreign", MarkersDir), nil))
 		}
 		must(srv.SetNextSequence("/q", 1<<31-1))
-		must(FreeNumber(t.Context(), s, "/q", func(string) (int32, bool) { return 0, false }))
-		if _, ok := srv.Get("/q"); ok {
-			t.Error("the directory was not deleted")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		must(FreeNumber(ctx, s, "/q", func(string) (int32, bool) { return 0, false }))
+		if _, ok := srv.Get("/q"); ok != stays {
+			t.Errorf("the directory exists: %v, want %v", ok, stays)
 		}
 	}, session.WithMaxRequest(1024))
 }
 
+// FreeNumber deletes a directory whose counter is spent, although the markers in it do not fit into one request.
+func TestFreeNumberBesideManyMarkers(t *testing.T) { freeBesideMarkers(t, 50, false, false) }
+
 // A znode of another program below a marker keeps the directory, whatever the number of markers, and FreeNumber returns.
 func TestFreeNumberBesideAZnodeBelowAMarker(t *testing.T) {
 	for _, n := range []int{5, 50} {
-		committing(t, func(t *testing.T, srv *zksynctest.Server, _ *Committer, s *session.Session) {
-			must := func(err error) {
-				t.Helper()
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-			must(srv.Create("/q", nil))
-			must(srv.Create("/q/"+MarkersDir, nil))
-			for i := range n {
-				must(srv.Create(fmt.Sprintf("/q/%s/%02d", MarkersDir, i), nil))
-			}
-			must(srv.Create(fmt.Sprintf("/q/%s/00/foreign", MarkersDir), nil))
-			must(srv.SetNextSequence("/q", 1<<31-1))
-			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-			defer cancel()
-			must(FreeNumber(ctx, s, "/q", func(string) (int32, bool) { return 0, false }))
-			if _, ok := srv.Get("/q"); !ok {
-				t.Error("the directory was deleted")
-			}
-		}, session.WithMaxRequest(1024))
+		freeBesideMarkers(t, n, true, true)
 	}
 }
