@@ -19,8 +19,10 @@ import (
 // created again.
 type remadeQueue struct {
 	commonQueue
-	put func(data string)
-	dir func() string // of the messages
+	put      func(data string)
+	dir      func() string     // of the messages of put
+	putLater func(data string) // in another directory, to be delivered behind the messages of put; nil if there is none
+	laterDir func() string     // of the messages of putLater
 }
 
 var remadeQueues = map[string]func(t *testing.T, srv *zksynctest.Server, m *session.Manager) remadeQueue{
@@ -30,28 +32,36 @@ var remadeQueues = map[string]func(t *testing.T, srv *zksynctest.Server, m *sess
 			if err := q.Put(t.Context(), []byte(data)); err != nil {
 				t.Error("Put:", err)
 			}
-		}, func() string { return queuePath }}
+		}, func() string { return queuePath }, nil, nil}
 	},
 	"PriorityQueue": func(t *testing.T, srv *zksynctest.Server, m *session.Manager) remadeQueue {
 		q := zksync.NewPriorityQueue(m, queuePath)
-		return remadeQueue{q, func(data string) {
-			if err := q.Put(t.Context(), []byte(data), 7); err != nil {
-				t.Error("Put:", err)
+		put := func(priority int) func(data string) {
+			return func(data string) {
+				if err := q.Put(t.Context(), []byte(data), priority); err != nil {
+					t.Error("Put:", err)
+				}
 			}
-		}, func() string { return queuePath + "/p-007" }}
+		}
+		return remadeQueue{q, put(7), func() string { return queuePath + "/p-007" }, put(9), func() string { return queuePath + "/p-009" }}
 	},
 	"DelayQueue": func(t *testing.T, srv *zksynctest.Server, m *session.Manager) remadeQueue {
 		q := zksync.NewDelayQueue(m, queuePath)
-		due := time.Now().Add(time.Second)
-		return remadeQueue{q, func(data string) {
-			if err := q.PutAt(t.Context(), []byte(data), due); err != nil {
-				t.Error("Put:", err)
+		put := func(due time.Time) func(data string) {
+			return func(data string) {
+				if err := q.PutAt(t.Context(), []byte(data), due); err != nil {
+					t.Error("Put:", err)
+				}
 			}
-		}, func() string {
+		}
+		now := time.Now()
+		dirs := func() []string {
 			names, _ := srv.Children(queuePath)
-			i := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, "t-") })
-			return queuePath + "/" + names[i]
-		}}
+			slices.Sort(names)
+			return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, "t-") })
+		}
+		return remadeQueue{q, put(now.Add(time.Second)), func() string { return queuePath + "/" + dirs()[0] },
+			put(now.Add(20 * time.Second)), func() string { return queuePath + "/" + dirs()[1] }}
 	},
 }
 
@@ -180,28 +190,37 @@ func TestTakeWaitsWhileItsDirectoryIsRemade(t *testing.T) {
 				producer.put("first")
 				want(t, deliveries["Take"](t, q, 1), []string{"first"}) // creates the marker
 				producer.put("a")
-				producer.put("old")
-				// Both Takes read their messages at the same time. The answer for the second one comes when the
-				// removal of the first one is under way.
+				producer.putLater("old")
+				dir := producer.laterDir()
+				time.Sleep(20 * time.Second) // until the messages of a DelayQueue are due
 				link.Delay(time.Millisecond)
-				id := live(t, m).ID()
-				srv.Inject(zksynctest.Fault{Session: id, At: zksynctest.BeforeReply, Do: zksynctest.Call(func() { time.Sleep(10 * time.Millisecond) }),
-					Match: func(op zksynctest.Op) bool { return readsMessage(op) && strings.HasSuffix(op.Sub[0].Path, "2") }})
-				srv.Inject(zksynctest.Fault{Session: id, Match: removes, At: zksynctest.BeforeReply, Do: zksynctest.Call(func() {
-					for _, path := range messagesIn(srv, queuePath) {
-						srv.Delete(path)
+				reads := func(old bool) func(zksynctest.Op) bool {
+					return func(op zksynctest.Op) bool {
+						return readsMessage(op) && strings.HasPrefix(op.Sub[0].Path, dir+"/") == old
 					}
-					removeTree(srv, producer.dir())
-					for _, data := range numbers(0, 3) {
-						producer.put(data)
-					}
+				}
+				// The second Take begins when the server has the read of the first one. The answer for the second one
+				// comes when the removal of the first one is under way.
+				id, began := live(t, m).ID(), make(chan struct{})
+				srv.Inject(zksynctest.Fault{Session: id, Match: reads(false), Do: zksynctest.Call(func() { close(began) })})
+				srv.Inject(zksynctest.Fault{Session: id, At: zksynctest.BeforeReply, Do: zksynctest.Call(func() { time.Sleep(10 * time.Millisecond) }), Match: reads(true)})
+				// The event of the deletion comes before the answer to the removal, for which the second one waits.
+				made := srv.Inject(zksynctest.Fault{Session: id, Match: removes, Do: zksynctest.Call(func() {
+					time.Sleep(10 * time.Millisecond) // the second Take has its answer
+					removeTree(srv, dir)
+					producer.putLater("new")
+					time.Sleep(10 * time.Millisecond)
 				})})
 				one := takeIn(t, q, time.Hour)
+				<-began
 				two := takeIn(t, q, time.Hour)
-				got := []string{<-one, <-two}
-				slices.Sort(got)
-				want(t, got, []string{"0", "a"})
-				want(t, deliveries["Take"](t, q, 2), numbers(1, 3))
+				want(t, []string{<-one, <-two}, []string{"a", "new"})
+				if made.Count() == 0 {
+					t.Error("the fault has not struck")
+				}
+				if left := messagesIn(srv, queuePath); len(left) > 0 {
+					t.Errorf("left: %v", left)
+				}
 			})
 		})
 	}
