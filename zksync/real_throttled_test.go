@@ -22,9 +22,9 @@ import (
 func TestRealThrottledCallersLeaveNothing(t *testing.T) {
 	t.Parallel()
 	e := zksynctest.RealZooKeeper(t, 1,
-		zksynctest.RealProperty("throttled_op_wait_time", "2"),
+		zksynctest.RealProperty("throttled_op_wait_time", "10"),
 		zksynctest.RealProperty("request_throttle_max_requests", "1"),
-		zksynctest.RealProperty("request_throttle_stall_time", "2"))
+		zksynctest.RealProperty("request_throttle_stall_time", "15"))
 	const dirs = 4
 	var managers []*session.Manager
 	for range 4 {
