@@ -104,7 +104,7 @@ func (s *stage) isDirectoryThatStays(path string) bool {
 	if strings.HasSuffix(path, "zksync-idle") || strings.HasSuffix(path, "/t-*") {
 		return true
 	}
-	ordinary := slices.Contains(s.server.without, zkserver.OpCreateContainer) || s.of.world.layout == zksync.LayoutKazoo
+	ordinary := slices.Contains(s.server.without, zkserver.OpCreateContainer) || s.of.world.layout == zksync.LayoutKazoo || s.harm()&downgrades != 0
 	return ordinary && emptyDirectories.MatchString(path)
 }
 

@@ -62,9 +62,11 @@ type allowance func(s *stage, err error) bool
 // orLost allows ErrLost if a fault may lose the session.
 func orLost(s *stage, err error) bool { return s.mayLose() && errors.Is(err, zksync.ErrLost) }
 
-// removed reports whether the removal of a znode is the reason for an error, and a fault explains it.
+// removed reports whether the removal of a znode is the reason for an error, and a fault explains it. A consumer does not
+// rely on a ledger that another client has written.
 func (s *stage) removed(err error) bool {
-	return s.harm()&(removes|steals) != 0 && errors.Is(err, zksync.ErrRemoved)
+	explained := s.harm()&(removes|steals) != 0 || s.harm()&touches != 0 && s.of.scenario.hasQueue()
+	return explained && errors.Is(err, zksync.ErrRemoved)
 }
 
 // removable matches the calls that need a znode to go on existing. Every other call creates what it

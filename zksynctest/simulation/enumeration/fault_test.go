@@ -24,22 +24,25 @@ const (
 type harm uint
 
 const (
-	silences  harm = 1 << iota // nothing arrives on one connection for a while
-	loses                      // the session may be lost
-	forces                     // the session ends by force: only tokens protect a hold
-	suspends                   // the process does not run for a while
-	cancels                    // the contexts of the client's calls end
-	closes                     // the Manager is closed
-	refuses                    // the servers refuse writes for good
-	removes                    // another client deletes znodes of ours
-	wipes                      // messages may disappear
-	steals                     // another client takes a message
-	unorders                   // the claims of a queue lose their order, and their messages the number of their deliveries
-	forbids                    // a server refuses a request for lack of a permission
-	errs                       // a server answers with an internal error: the request may have been carried out
-	postpones                  // a transaction that proves the session alive may come later
-	misreads                   // a server answers reads with internal errors
-	stalls                     // the servers carry out no request, or tell no outcome, for a while
+	silences   harm = 1 << iota // nothing arrives on one connection for a while
+	loses                       // the session may be lost
+	forces                      // the session ends by force: only tokens protect a hold
+	suspends                    // the process does not run for a while
+	cancels                     // the contexts of the client's calls end
+	closes                      // the Manager is closed
+	refuses                     // the servers refuse writes for good
+	removes                     // another client deletes znodes of ours
+	wipes                       // messages may disappear
+	steals                      // another client takes a message
+	unorders                    // the claims of a queue lose their order, and their messages the number of their deliveries
+	forbids                     // a server refuses a request for lack of a permission
+	errs                        // a server answers with an internal error: the request may have been carried out
+	postpones                   // a transaction that proves the session alive may come later
+	misreads                    // a server answers reads with internal errors
+	downgrades                  // the servers lack newer operations for a while
+	touches                     // another client writes the data of znodes of ours again
+	intrudes                    // another client creates znodes in the directories
+	stalls                      // the servers carry out no request, or tell no outcome, for a while
 )
 
 // A fault is one thing that can go wrong at one frame.
@@ -84,6 +87,10 @@ var faults = []*fault{
 	{name: "withhold-create", fits: goesUp, do: network.Pass, then: withhold(zk.PermCreate), harm: forbids},
 	{name: "withhold-write", fits: goesUp, do: network.Pass, then: withhold(zk.PermWrite), harm: forbids},
 	{name: "withhold-delete", fits: goesUp, do: network.Pass, then: withhold(zk.PermDelete), harm: forbids},
+	{name: "downgrade", fits: newer, do: network.Pass, then: downgrade(2*timeout, zkserver.Error(int32(zkserver.ErrUnimplemented))), harm: downgrades},
+	{name: "downgrade-break", fits: newer, do: network.Pass, then: downgrade(timeout/2, zkserver.Disconnect), harm: downgrades},
+	{name: "touch", fits: goesUp, do: network.Pass, then: (*stage).touch, harm: touches},
+	{name: "intrude", fits: goesUp, do: network.Pass, then: (*stage).intrude, harm: intrudes},
 	{name: "quota", fits: goesUp, do: network.Pass, then: (*stage).quota, harm: refuses},
 	{name: "expire", do: network.Pass, then: (*stage).expire, harm: loses | forces},
 	{name: "remove", fits: goesUp, do: network.Pass, then: (*stage).remove, harm: removes},

@@ -156,7 +156,9 @@ func (mb *mailbox) mayNotKnow() bool {
 
 // mayRepeat reports whether messages may be delivered again: after the loss of a session, after the
 // end of a Manager, and if the servers have refused to remove a message.
-func (mb *mailbox) mayRepeat() bool { return mb.harm()&(loses|closes|refuses|removes|forbids) != 0 }
+func (mb *mailbox) mayRepeat() bool {
+	return mb.harm()&(loses|closes|refuses|removes|forbids|touches) != 0
+}
 
 // takeAll takes messages until all producers are done, and then until none comes for a while.
 func (mb *mailbox) takeAll(c *client) {

@@ -68,26 +68,32 @@ func (c *client) force(session int64) {
 	c.forced = append(c.forced, forcedEnd{session, time.Now()})
 }
 
-// A removal is a case of a fault that deletes or protects znodes, and its effect: a line of the case's report,
-// or the path of a znode that is created again.
-type removal struct{ name, line, again string }
+// A removal is a case of a fault that deletes, changes or protects znodes, or that takes operations from the servers, and its
+// effect: a line of the case's report, the path of a znode that is created again, or a part of the log of a request.
+type removal struct{ name, line, again, request string }
 
 var removals = map[string]removal{
-	"remove":      {"mutex-handover/0.1.up.9/remove", "client 0: Unlock: unlock /locks/m: session: the znode was removed", ""},
-	"wipe":        {"mutex-handover/0.1.up.9/wipe", "client 1: Unlock: unlock /locks/m: session: the znode was removed", "/locks/m"},
-	"wipe-claims": {"queue-messages/1.1.up.9/wipe-claims", "", queuePath + "/zksync-claims"},
+	"remove":      {"mutex-handover/0.1.up.9/remove", "client 0: Unlock: unlock /locks/m: session: the znode was removed", "", ""},
+	"wipe":        {"mutex-handover/0.1.up.9/wipe", "client 1: Unlock: unlock /locks/m: session: the znode was removed", "/locks/m", ""},
+	"wipe-claims": {"queue-messages/1.1.up.9/wipe-claims", "", queuePath + "/zksync-claims", ""},
 
-	"steal":  {"queue-messages/1.1.up.9/steal", "another client takes 1, " + queuePath + "/qn-", ""},
-	"barge":  {"semaphore-handover/1.1.up.9/barge", "another client takes a unit", ""},
-	"remake": {"delay-messages/1.1.up.12/remake", "another client has created " + queuePath + "/t-", ""},
+	"steal":  {"queue-messages/1.1.up.9/steal", "another client takes 1, " + queuePath + "/qn-", "", ""},
+	"barge":  {"semaphore-handover/1.1.up.9/barge", "another client takes a unit", "", ""},
+	"remake": {"delay-messages/1.1.up.12/remake", "another client has created " + queuePath + "/t-", "", ""},
 
-	"withhold-create": {"mutex-handover/0.1.up.6/withhold-create", "(getAcl /locks) does not give CREATE", ""},
-	"withhold-write":  {"group/0.1.up.8/withhold-write", "(getAcl /groups/g/a) does not give WRITE", ""},
-	"withhold-delete": {"mutex-handover/0.1.up.7/withhold-delete", "(getAcl /locks/m) does not give DELETE", ""},
+	"withhold-create": {"mutex-handover/0.1.up.6/withhold-create", "(getAcl /locks) does not give CREATE", "", ""},
+	"withhold-write":  {"group/0.1.up.8/withhold-write", "(getAcl /groups/g/a) does not give WRITE", "", ""},
+	"withhold-delete": {"mutex-handover/0.1.up.7/withhold-delete", "(getAcl /locks/m) does not give DELETE", "", ""},
 
-	"delete-order": {"queue-messages/1.1.up.9/delete-order", "another client changes " + queuePath + "/zksync-claims/order-", ""},
-	"empty-order":  {"queue-messages/1.1.up.9/empty-order", "another client changes " + queuePath + "/zksync-claims/order-", ""},
-	"remake-order": {"queue-messages/1.1.up.9/remake-order", "another client changes " + queuePath + "/zksync-claims/order-", ""},
+	"downgrade":       {"mutex-handover/0.1.up.4/downgrade", "", "", "createContainer /locks/m: unimplemented"},
+	"downgrade-break": {"mutex-handover/0.1.up.4/downgrade-break", "", "", "[Disconnect BeforeCommit]"},
+
+	"touch":   {"mutex-handover/0.1.up.9/touch", "another client writes 4 znodes again", "", ""},
+	"intrude": {"mutex-handover/0.1.up.9/intrude", "another client creates 16 znodes", "", ""},
+
+	"delete-order": {"queue-messages/1.1.up.9/delete-order", "another client changes " + queuePath + "/zksync-claims/order-", "", ""},
+	"empty-order":  {"queue-messages/1.1.up.9/empty-order", "another client changes " + queuePath + "/zksync-claims/order-", "", ""},
+	"remake-order": {"queue-messages/1.1.up.9/remake-order", "another client changes " + queuePath + "/zksync-claims/order-", "", ""},
 }
 
 // The faults that delete or protect znodes have their effects: remove strikes one client, wipe strikes all, and
@@ -103,11 +109,15 @@ func TestRemovalsAreInjected(t *testing.T) {
 				if !noted(o, r.line) {
 					return fmt.Errorf("no line %q", r.line)
 				}
-				n := 0
+				n, logged := 0, false
 				for _, op := range o.ops {
 					if made(op, r.again) {
 						n++
 					}
+					logged = logged || strings.Contains(op.String(), r.request)
+				}
+				if !logged {
+					return fmt.Errorf("no request %q", r.request)
 				}
 				return missing(r.again == "" || n == 2, "%s was created %d times", r.again, n)
 			})
