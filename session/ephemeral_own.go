@@ -4,34 +4,17 @@ import (
 	"context"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
 // ownsUnreadable reports whether the znode at path is an ephemeral of s, for a znode whose ACL forbids
 // us to read it.
 func ownsUnreadable(ctx context.Context, s *Session, path string) (bool, error) {
-	// ZooKeeper 3.8.4 and 3.9.2 made exists need the permission READ. So a server that refuses exists
-	// knows getEphemerals, which came in 3.6: it lists the ephemerals of the session that asks whose
-	// paths begin with a prefix, and needs no permission.
-	r, record := s.m.records.path(wire.OpGetEphemerals, path, 0)
-	full := r.Path
-	r.Record = record
-	c, _, err := s.requests.repeat(ctx, r)
-	if err := s.m.failure(c, err); err != nil {
-		return false, opError("getEphemerals", path, err)
+	c, _, err := s.requests.repeat(ctx, s.m.records.ephemerals(path))
+	owns := false
+	if err = s.m.failure(c, err); err == nil {
+		owns, err = listsPath(c)
 	}
-	d := wire.Decoder{B: c.Body}
-	names := d.List()
-	if d.Bad {
-		return false, opError("getEphemerals", path, wire.ErrMalformed)
-	}
-	for name := range names {
-		if name == full {
-			return true, nil
-		}
-	}
-	return false, nil
+	return owns, opError("getEphemerals", path, err)
 }
 
 // removeOwn deletes the znode that made has created, and retries until the session ends. version is the version
@@ -77,7 +60,7 @@ func (e *Ephemeral) removeOwn(s *Session, path string, version int32, made *atte
 			case e.cfg.sequential:
 				s.Discard(path) // the name is unique
 			case czxid != 0:
-				s.DiscardCreated(path, czxid)
+				s.DiscardCreated(path, czxid, false)
 			}
 			return err
 		case class != ClassBadVersion && !class.pending():

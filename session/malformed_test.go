@@ -34,7 +34,8 @@ func TestAnAnswerThatCannotBeDecodedLeavesNothingBehind(t *testing.T) {
 		{"create", opCreate, 0, protected},
 		{"create whose caller has gone", opCreate, 2 * time.Second, protected},
 		{"listing behind a lost create", opChildren, time.Hour, protected},
-		{"read of our own znode", opGet, 0, func(t *testing.T, s *session.Session) { s.DiscardOwn("/lock-", nil) }},
+		{"read of our own znode", opGet, 0, func(t *testing.T, s *session.Session) { s.DiscardOwn("/lock-", []byte{}) }},
+		{"look for our own znode", opExists, 0, func(t *testing.T, s *session.Session) { s.DiscardOwn("/lock-", nil) }},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			bounds.Bubble(t, func(t *testing.T) {
@@ -47,10 +48,13 @@ func TestAnAnswerThatCannotBeDecodedLeavesNothingBehind(t *testing.T) {
 						name = body[5 : 4+binary.BigEndian.Uint32(body)]
 					case opChildren:
 						answer = framed(ints(xid), longs(1), ints(0), ints(1, int32(len(name))), name, make([]byte, 68))
-					case opGet:
+					case opGet, opExists:
 						stat := make([]byte, 68)
 						binary.BigEndian.PutUint64(stat[44:], 1) // the owner is the first session
-						answer = framed(ints(xid), longs(1), ints(0), ints(0), stat)
+						if op == opGet {
+							stat = append(ints(0), stat...) // no data
+						}
+						answer = framed(ints(xid), longs(1), ints(0), stat)
 					case opDelete:
 						deletes.Add(1)
 					}
