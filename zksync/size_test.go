@@ -63,3 +63,31 @@ func TestAcquisitionThatNeverFits(t *testing.T) {
 		})
 	}
 }
+
+// A directory whose sequence numbers are used up keeps its data when it is created again: the size of a semaphore that
+// operators have set there, and the data of another program.
+func TestSpentCounterKeepsTheDataOfTheDirectory(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		const locks = sem + "/locks"
+		must(t, srv.Create("/locks", nil))
+		must(t, srv.Create(sem, nil))
+		must(t, srv.Create(locks, []byte("2")))
+		must(t, srv.Create(path, []byte("theirs")))
+		m := srv.Connect(t)
+		s, mu := zksync.NewSemaphore(m, sem, 5, zksync.WithSizeFrom(locks)), zksync.NewMutex(m, path)
+		for range 2 {
+			must(t, s.Acquire(t.Context(), 2))
+			must(t, s.Release(2))
+			mustBe(t, s.Acquire(t.Context(), 3), zksync.ErrTooMany, "acquire", sem)
+			lock(t, mu)
+			unlock(t, mu)
+			must(t, srv.SetNextSequence(locks, 2147483647))
+			must(t, srv.SetNextSequence(path, 2147483647))
+		}
+		for dir, want := range map[string]string{locks: "2", path: "theirs"} {
+			if data, _ := srv.Get(dir); string(data) != want {
+				t.Errorf("the data of %s is %q, want %q", dir, data, want)
+			}
+		}
+	})
+}

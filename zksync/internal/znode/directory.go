@@ -112,7 +112,7 @@ func (d *Directory) MarkExhausted(ctx context.Context, s *session.Session) error
 }
 
 // Recreate deletes a directory whose counter is exhausted, and creates it again: only a
-// new directory counts from zero. The deletion requires that the directory is empty.
+// new directory counts from zero. The data of the directory stays. The deletion requires that the directory is empty.
 // Recreate waits for that, or reports false if wait is false. It fails if all children are
 // strange, that is, leaves reports false for their names: no client of the primitive would delete
 // them. The caller must have no znode in the directory, so that callers do not wait for each other.
@@ -131,8 +131,8 @@ func (d *Directory) Recreate(ctx context.Context, s *session.Session, wait bool,
 			return true, nil
 		case len(names) == 0:
 			w.Stop()
-			switch err := s.Delete(ctx, d.Path, -1); session.ClassOf(err) {
-			case session.ClassOK, session.ClassNoNode, session.ClassNotEmpty, session.ClassConnectionLost:
+			switch err := d.replace(ctx, s); session.ClassOf(err) {
+			case session.ClassOK, session.ClassNoNode, session.ClassNotEmpty, session.ClassBadVersion, session.ClassConnectionLost:
 				// The next listing shows what has become of the directory.
 			default:
 				return false, err
@@ -153,4 +153,20 @@ func (d *Directory) Recreate(ctx context.Context, s *session.Session, wait bool,
 			return false, err
 		}
 	}
+}
+
+// replace deletes the directory, which must be empty. The same transaction creates it again if it has
+// data: the data may be the size of a semaphore that operators have set, or belong to another program.
+func (d *Directory) replace(ctx context.Context, s *session.Session) error {
+	data, stat, err := s.Get(ctx, d.Path)
+	if err != nil {
+		return err
+	}
+	// At this version, because a later write would be lost.
+	ops := []any{&zk.DeleteRequest{Path: d.Path, Version: stat.Version}}
+	if len(data) > 0 {
+		ops = append(ops, &zk.CreateRequest{Path: d.Path, Data: data})
+	}
+	_, err = s.Multi(ctx, ops...)
+	return err
 }

@@ -73,4 +73,7 @@ var primitiveBugs = []bug{
 		"		if changed && rest == nil {\n",
 		"		if changed {\n"}},
 		[]finder{tested("./zksync", "^TestGroupWatchMergesChanges$")}},
+	{"create a spent directory again without its data", []edit{{"zksync/internal/znode/directory.go",
+		"	if len(data) > 0 {\n",
+		"	if len(data) > 0 && d.Lasting {\n"}}, []finder{tested("./zksync", "TestSpentCounterKeepsTheDataOfTheDirectory")}},
 }
