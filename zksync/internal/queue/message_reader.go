@@ -94,6 +94,13 @@ func (m *messageReader) read(ctx context.Context, all []*Delivery, early *claimR
 	}
 	biggest, l := 0, all[0].l
 	var gone []messageRef
+	// Also after the failure of a later message: the stream goes on with this ledger, and nothing else
+	// would take the names out of it.
+	defer func() {
+		if len(gone) > 0 {
+			l.start(newDrop(gone...)) // without waiting for it
+		}
+	}()
 	for i, r := range results {
 		d := all[i]
 		switch class := session.ClassOf(r.Err); {
@@ -114,9 +121,6 @@ func (m *messageReader) read(ctx context.Context, all []*Delivery, early *claimR
 		default:
 			return found, all[i:], r.Err
 		}
-	}
-	if len(gone) > 0 {
-		l.start(newDrop(gone...)) // without waiting for it
 	}
 	// The estimate halves with each read: a single large message must not make the reads
 	// of small messages slow for long.

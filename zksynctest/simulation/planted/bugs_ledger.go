@@ -341,4 +341,7 @@ var ledgerBugs = []bug{
 		"return znode.WaitUntil(ctx, v.s, nil, time.Now().Add(fullPause))",
 		"v.order.postponeRecovery(st)\n			return nil"}},
 		[]finder{tested("./zksync/internal/queue", "^TestClaimsOfTheLivingThatDoNotFit$")}},
+	{"ledger: keep the names of missing messages after a read that fails at a later message", []edit{{"zksync/internal/queue/message_reader.go",
+		"		if len(gone) > 0 {\n",
+		"		if len(gone) > 0 && err == nil {\n"}}, []finder{tested("./zksync/internal/queue", "TestFailedReadDropsTheMissingMessages")}},
 }
