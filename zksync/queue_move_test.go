@@ -290,3 +290,37 @@ func TestSettlingStatesItsReason(t *testing.T) {
 		link.Heal()
 	})
 }
+
+// A MoveTo to a queue whose path is the message itself, or the directory of the message whose counter is spent, gives the
+// message back instead of waiting for ever.
+func TestMoveToTheOwnZnodes(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		q := zksync.NewPriorityQueue(m, queuePath)
+		defer closeQueue(t, q)
+		must(t, q.Put(t.Context(), []byte("0"), 7))
+		for _, target := range []struct {
+			path string
+			want error
+		}{
+			{queuePath + "/p-007/qn-0000000000", zksync.ErrInvalidOption},
+			{queuePath + "/p-007", zk.ErrNodeExists},
+		} {
+			must(t, srv.SetNextSequence(queuePath+"/p-007", 2147483647))
+			if target.want == zk.ErrNodeExists {
+				must(t, srv.Create(queuePath+"/p-007/qn-2147483647", []byte("1")))
+			}
+			to := zksync.NewQueue(m, target.path)
+			msg := next(t, q.Messages(), "0")
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			if err := msg.MoveTo(ctx, to); !errors.Is(err, target.want) {
+				t.Errorf("MoveTo %s: %v, want %v", target.path, err, target.want)
+			}
+			cancel()
+			closeQueue(t, to)
+		}
+		if _, exists := srv.Get(queuePath + "/p-007/qn-0000000000"); !exists {
+			t.Error("the message is gone")
+		}
+	})
+}

@@ -137,7 +137,7 @@ func (d *Delivery) repair(ctx context.Context, to *Target, why error) (failed er
 	case class == session.ClassBadVersion && to.Gate != nil:
 		// Another producer has put into the target since its messages were counted.
 		return to.Gate.Refused(why)
-	case class == session.ClassNodeExists && (to.later || to.Dir == d.v.cfg.Path):
+	case class == session.ClassNodeExists && (to.later || to.Dir == d.v.cfg.Path || to.Dir == d.ref.partition.dir):
 		// A number is free when the directory is empty: the message itself, or messages that its consumer
 		// has no room for meanwhile, may be in there.
 		other := "another queue"

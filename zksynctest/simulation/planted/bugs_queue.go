@@ -136,7 +136,7 @@ var queueBugs = []bug{
 		"class == session.ClassNodeExists:\n", "class == session.ClassNodeExists && to.Dir == \"\":\n"}},
 		[]finder{tested("./zksync", "^TestMoveToWithSpentCounter$")}},
 	{"ledger: wait for a moved message to leave its own queue", []edit{{"zksync/internal/queue/delivery_remove.go",
-		"(to.later || to.Dir == d.v.cfg.Path):", "to.later:"}},
+		"(to.later || to.Dir == d.v.cfg.Path || to.Dir == d.ref.partition.dir):", "to.later:"}},
 		[]finder{tested("./zksync", "^TestMoveToWithSpentCounter$")}},
 	{"stop a queue at a message that is too large for the client", []edit{{"zksync/internal/queue/message_reader.go",
 		" || session.IsAnswerTooLarge(err)", ""}},
