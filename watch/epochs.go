@@ -7,18 +7,18 @@ package watch
 // that named the child.
 type epochs struct {
 	now    uint64
-	oldest uint64 // all earlier epochs are complete
-	open   []int  // the number of sides that are asked, by epoch, from oldest on
+	oldest uint64         // all earlier epochs are complete
+	open   map[uint64]int // the number of sides that are asked, by epoch; without the epochs that have none
 }
 
-func (e *epochs) asked(epoch uint64) {
-	for uint64(len(e.open)) <= epoch-e.oldest {
-		e.open = append(e.open, 0)
+func (e *epochs) asked(epoch uint64) { e.open[epoch]++ }
+
+func (e *epochs) answered(epoch uint64) {
+	// While a server refuses a read again and again, no epoch is complete, and each sync begins another one.
+	if e.open[epoch]--; e.open[epoch] == 0 {
+		delete(e.open, epoch)
 	}
-	e.open[epoch-e.oldest]++
 }
-
-func (e *epochs) answered(epoch uint64) { e.open[epoch-e.oldest]-- }
 
 // next ends the present epoch and returns it.
 func (e *epochs) next() (ended uint64) {
@@ -30,13 +30,12 @@ func (e *epochs) next() (ended uint64) {
 // It must not be called while a delivery is being applied: the delivery answers a side, and
 // then asks others of the same epoch.
 func (e *epochs) complete(epoch uint64) bool {
-	for e.oldest <= epoch && (len(e.open) == 0 || e.open[0] == 0) {
+	for e.oldest <= epoch && e.open[e.oldest] == 0 {
 		e.oldest++
-		e.open = e.open[min(1, len(e.open)):]
 	}
 	return e.oldest > epoch
 }
 
 // restart forgets all sides, which are about to be asked again, and begins an epoch for them.
 // The caller must end this epoch, by next, when it has asked them.
-func (e *epochs) restart() { e.oldest, e.open = e.now, nil }
+func (e *epochs) restart() { e.oldest, e.open = e.now, make(map[uint64]int) }

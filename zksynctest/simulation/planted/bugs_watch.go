@@ -169,4 +169,7 @@ var watchBugs = []bug{
 	{"keep the reads of an Inbox that were stopped without a connection", []edit{{"session/inbox_read.go",
 		"		in.dropStopped()\n", ""}},
 		[]finder{tested("./session", "^TestStoppedReadsDoNotPileUp$")}},
+	{"watch: keep the epochs that no side is asked of", []edit{{"watch/epochs.go",
+		"	if e.open[epoch]--; e.open[epoch] == 0 {\n",
+		"	if e.open[epoch]--; e.open[epoch] < 0 {\n"}}, []finder{tested("./watch", "^TestEpochsWhileASideStaysAsked$")}},
 }
