@@ -238,3 +238,34 @@ func TestDataOfADirectory(t *testing.T) {
 		}
 	})
 }
+
+// A primitive leaves the data of a directory alone that another client has created at the moment of its own creation.
+func TestDataOfADirectoryCreatedMeanwhile(t *testing.T) {
+	for _, removed := range []bool{false, true} {
+		for _, barrier := range []bool{false, true} {
+			t.Run(fmt.Sprintf("removed=%v,barrier=%v", removed, barrier), func(t *testing.T) {
+				bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+					m := srv.Connect(t)
+					do := zksync.NewMutex(m, "/dir").Do
+					if barrier {
+						do = zksync.NewDoubleBarrier(m, "/dir", 1).Do
+					}
+					use := func() error { return do(t.Context(), func(context.Context) error { return nil }) }
+					if removed {
+						must(t, use())
+						must(t, srv.Delete("/dir"))
+					}
+					srv.Inject(zksynctest.Fault{Op: zkserver.OpCreateContainer, Path: "/dir", Do: zksynctest.Call(func() {
+						must(t, srv.Create("/dir", []byte("theirs")))
+					})})
+					if err := use(); barrier == (err == nil) {
+						t.Error("the use of the directory:", err)
+					}
+					if data, _ := srv.Get("/dir"); string(data) != "theirs" {
+						t.Errorf("the data is %q", data)
+					}
+				})
+			})
+		}
+	}
+}

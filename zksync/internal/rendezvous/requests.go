@@ -20,13 +20,8 @@ var errDirectoryInUse = errors.New("the znode holds data or may not be read: a d
 // prepare makes sure that the directory may be written to, and deletes the child of an
 // earlier session, which would be counted beside a new child.
 func (p *Participant) prepare(ctx context.Context) error {
-	writable, err := p.b.dir.Writable(ctx, p.s)
-	if err != nil {
+	if err := p.requireWritable(ctx); err != nil {
 		return err
-	}
-	if !writable {
-		p.b.dir = znode.Directory{Path: p.b.path} // the next call reads it again
-		return errDirectoryInUse
 	}
 	if p.b.leftover.path == "" {
 		return nil
@@ -37,6 +32,16 @@ func (p *Participant) prepare(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// requireWritable fails if the directory may not be written to. It creates a missing directory.
+func (p *Participant) requireWritable(ctx context.Context) error {
+	writable, err := p.b.dir.Writable(ctx, p.s)
+	if err == nil && !writable {
+		p.b.dir = znode.Directory{Path: p.b.path} // the next call reads it again
+		err = errDirectoryInUse
+	}
+	return err
 }
 
 // join creates the child.
@@ -67,7 +72,10 @@ func (p *Participant) join() error {
 				err = nil
 			}
 		case session.ClassNoNode:
-			err = p.b.dir.Create(background, p.s)
+			// Another program may create the znode first, with data.
+			if err = p.b.dir.Create(background, p.s); err == nil {
+				err = p.requireWritable(background)
+			}
 		case session.ClassNodeExists:
 			err = fmt.Errorf("%w: %s exists", ErrIDInUse, p.path)
 		}

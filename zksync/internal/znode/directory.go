@@ -42,31 +42,40 @@ func (d *Directory) Writable(ctx context.Context, s *session.Session) (bool, err
 	if a := d.access.Load(); a != accessUnknown {
 		return a == writable, nil
 	}
-	ok, stat, err := s.Exists(ctx, d.Path)
-	switch {
-	case session.ClassOf(err) == session.ClassNoAuth:
-		// Servers from 3.8.4 on do not tell a client that may not read the znode.
-		d.Forbid()
-		return false, nil
-	case err != nil:
-		return false, err
-	case !ok:
-		return true, d.Create(ctx, s)
-	case stat.DataLength > 0:
-		// The write would overwrite the data of another program.
-		d.Forbid()
-		return false, nil
+	for round := 0; ; round++ {
+		if err := s.Pause(ctx, round-1); err != nil {
+			return false, err
+		}
+		ok, stat, err := s.Exists(ctx, d.Path)
+		switch {
+		case session.ClassOf(err) == session.ClassNoAuth:
+			// Servers from 3.8.4 on do not tell a client that may not read the znode.
+			d.Forbid()
+			return false, nil
+		case err != nil:
+			return false, err
+		case !ok:
+			// Another program may create the znode first, with data: the next look tells.
+			if err := d.Create(ctx, s); err != nil {
+				return false, err
+			}
+			continue
+		case stat.DataLength > 0:
+			// The write would overwrite the data of another program.
+			d.Forbid()
+			return false, nil
+		}
+		d.access.Store(writable)
+		return true, nil
 	}
-	d.access.Store(writable)
-	return true, nil
 }
 
 // Create creates the directory. It is not an error if another client has created the
-// directory: that client did so for the same purpose.
+// directory. The next Writable reads the directory again.
 func (d *Directory) Create(ctx context.Context, s *session.Session) error {
 	err := d.create(ctx, s)
 	if err == nil {
-		d.access.Store(writable)
+		d.access.Store(accessUnknown)
 	}
 	return err
 }
