@@ -32,8 +32,8 @@ const inboxWindow = 256
 //     before every answer.
 //
 // A read is repeated when its connection breaks. If the server refuses the read temporarily,
-// or its answer arrives too slowly, the pauses grow, and the log has the reason. So an answer
-// is a result, zk.ErrNoNode, a final refusal or ErrAnswerTooLarge. The Inbox has no limit of
+// or its answer is lost again or arrives too slowly, the pauses grow, and the log has the reason. So
+// an answer is a result, zk.ErrNoNode, a final refusal or ErrAnswerTooLarge. The Inbox has no limit of
 // size: it keeps every delivery until its owner receives the delivery.
 //
 // Only Post and Refusal may be called from other goroutines.

@@ -139,10 +139,14 @@ func (r *InboxRead) settle(c *wire.Call, watch *Watch) {
 	case err == nil && again(c):
 		r.state = readQueued
 		now := time.Now()
-		if c.Err == nil {
+		switch {
+		case c.Err == nil:
 			in.refuse(r, errorOfCode(c.MultiCode()), now)
-		} else if broke {
+		case broke:
 			in.refuse(r, lost.Reason, now)
+		case c.Err != wire.ErrUnsent && r.rounds > 0:
+			// The loss of one connection costs all reads in flight an answer, and has lines of its own.
+			in.noteFailure(r, c.Err)
 		}
 		in.repeats.add(r, now.Add(r.pause(c)))
 		signal(in.wake)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// inboxRefusals has the reads of an Inbox that were refused, or whose answers were too slow, and
-// that are sent again. All of them are one Wait, because an Inbox may have thousands.
+// inboxRefusals has the reads of an Inbox that were refused, or whose answers were too slow or were lost
+// twice, and that are sent again. All of them are one Wait, because an Inbox may have thousands.
 type inboxRefusals struct {
 	reads int        // that have failed, and were not answered since
 	times int        // the number of their failures
@@ -16,13 +16,20 @@ type inboxRefusals struct {
 	wait  *Wait      // nil while there are no such reads
 }
 
-// refuse notes why a read has failed that is sent again; in.mu is held.
+// refuse is noteFailure for a failure that limits the reads that are sent in a second; in.mu is held.
 func (in *Inbox) refuse(r *InboxRead, why error, now time.Time) {
-	f := &in.refusals
 	if r.refused {
 		in.repeats.refused(now)
 	} else {
 		in.firsts.refused(now)
+	}
+	in.noteFailure(r, why)
+}
+
+// noteFailure notes why a read has failed that is sent again; in.mu is held.
+func (in *Inbox) noteFailure(r *InboxRead, why error) {
+	f := &in.refusals
+	if !r.refused {
 		r.refused = true
 		f.reads++
 	}

@@ -66,3 +66,30 @@ func TestRefusedReadsOfAnInboxAreReported(t *testing.T) {
 		})
 	}
 }
+
+// A read of an Inbox whose answers are lost one after another is reported, also if each attempt lasts for seconds, and one
+// lost connection alone is not.
+func TestLostReadsOfAnInboxAreReported(t *testing.T) {
+	for _, times := range []int{1, -1} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			opt, logs := observed()
+			m := connect(t, srv, three, session.WithTimeout(4*time.Second), opt)
+			s := current(t, m)
+			create(t, s, "/a", 0)
+			in := inbox(t, s)
+			fault := srv.Inject(zksynctest.Fault{Op: zkserver.OpGetData, Do: zksynctest.Drop, Times: times})
+			start := time.Now()
+			in.Data("/a", "a")
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			for err := error(nil); err == nil; {
+				_, err = in.Receive(ctx)
+			}
+			lines, _ := logged(logs, "a call waited", start)
+			if (len(lines) > 0) != (times < 0) {
+				t.Errorf("a fault that strikes %d times: reports %v", times, lines)
+			}
+			fault.Remove()
+		})
+	}
+}
