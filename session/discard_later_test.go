@@ -3,6 +3,7 @@ package session_test
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -44,6 +45,8 @@ func TestRefusedRemovalLeavesLaterZnodes(t *testing.T) {
 				if err := refused(t, m, srv); !errors.Is(err, zk.ErrNoAuth) {
 					t.Fatalf("%v, want the refusal", err)
 				}
+				// Only its version protects a znode that replaces another one between a look and the removal.
+				synctest.Wait()
 				mustBe(t, srv.Delete("/dir/x"), nil)
 				create(t, current(t, m), "/dir/x", zk.FlagEphemeral)
 				mustBe(t, srv.SetACL("/dir", openToAll), nil)
@@ -73,6 +76,23 @@ func TestDiscardCreated(t *testing.T) {
 			mustExist(t, srv, "/dir/x", other != 0)
 		})
 	}
+}
+
+// An Ephemeral that may not be read, and whose removal was refused at Close, is removed when the permissions are given.
+func TestUnreadableEphemeralIsRemovedLater(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := connect(t, srv, three)
+		create(t, current(t, m), "/dir", 0)
+		e := keepEphemeral(t, m, "/dir/x", "", session.WithEphemeralACL(zk.WorldACL(zk.PermWrite)...))
+		mustBe(t, srv.SetACL("/dir", []zkserver.ACL{{Perms: zk.PermRead, Scheme: "world", ID: "anyone"}}), nil)
+		if err := e.Close(); !errors.Is(err, zk.ErrNoAuth) {
+			t.Errorf("Close: %v, want the refusal", err)
+		}
+		mustBe(t, srv.SetACL("/dir", openToAll), nil)
+		mustBe(t, srv.SetACL("/dir/x", openToAll), nil)
+		time.Sleep(10 * time.Minute)
+		mustExist(t, srv, "/dir/x", false)
+	})
 }
 
 // A sequential Ephemeral leaves no work behind for a znode that never existed, after a refused creation and after a

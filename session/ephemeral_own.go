@@ -23,7 +23,7 @@ func (e *Ephemeral) removeOwn(s *Session, path string, version int32, made *atte
 	ctx := withFailures(s.hold, e.noteFailure) // Close has ended the context of the Ephemeral
 	f := newFailures(ctx, s.m, "ephemeral", path, "the removal of the znode")
 	defer func() { _ = f.end(ctx, nil) }()
-	committed, czxid := false, int64(0)
+	committed := false
 	for round := 0; ; round++ {
 		unreadable := false
 		err := s.DeleteSeen(ctx, path, func(exists bool, stat *zk.Stat, err error) (int32, error) {
@@ -32,7 +32,7 @@ func (e *Ephemeral) removeOwn(s *Session, path string, version int32, made *atte
 			case unreadable:
 				ours, err = ownsUnreadable(ctx, s, path)
 			case ours:
-				version, czxid = stat.Version, stat.Czxid
+				version = stat.Version
 			}
 			if err == nil && !ours {
 				err = ErrRemoved
@@ -59,8 +59,10 @@ func (e *Ephemeral) removeOwn(s *Session, path string, version int32, made *atte
 			switch { // the permission may be given later
 			case e.cfg.sequential:
 				s.Discard(path) // the name is unique
-			case czxid != 0:
-				s.DiscardCreated(path, czxid, false)
+			case made.until != anyZxid:
+				// The creation zxid, as a read has shown it, or as the zxid of the answer to the create. A server whose
+				// answer has a greater zxid leaves the znode until the session ends.
+				s.DiscardCreated(path, made.until, false)
 			}
 			return err
 		case class != ClassBadVersion && !class.pending():
