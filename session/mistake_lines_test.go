@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
@@ -118,6 +119,7 @@ func TestSourceOfLimitedLines(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		var sources sourceHandler
 		srv.Connect(t, session.WithSlog(slog.New(&sources)))
+		synctest.Wait() // for the line, which may come a little after Connect has returned
 		if file := sources.file("connected"); filepath.Base(file) != "connection.go" {
 			t.Errorf("the line about a connection comes from %q, want connection.go", file)
 		}

@@ -171,7 +171,7 @@ func (st *stage) checkRemovals() {
 	}
 	for _, op := range ops {
 		check := op.Code == zkserver.OpMulti && len(op.Sub) == 1 && op.Sub[0].Code == zkserver.OpCheck
-		if !check && op.Code != zkserver.OpGetData && op.Code != zkserver.OpGetChildren2 && op.Code != zkserver.OpDelete {
+		if !check && op.Code != zkserver.OpGetData && op.Code != zkserver.OpExists && op.Code != zkserver.OpGetChildren2 && op.Code != zkserver.OpDelete {
 			st.t.Errorf("%v, want only attempts to remove a znode", op)
 			return
 		}
