@@ -54,18 +54,26 @@ func (s *Session) createAwaited(ctx context.Context, path string, data []byte, a
 // ordinary znodes if the server has no containers, and for the chroot. MakeDir is
 // repeated over lost connections.
 func (s *Session) MakeDir(ctx context.Context, path string, acl ...zk.ACL) error {
-	if err := checkPath(path, false); err != nil {
-		return opError("create", path, err)
-	}
-	return opError("create", path, makeDir(ctx, s, s.m.full(path), acl))
+	_, err := s.CreateDir(ctx, path, acl...)
+	return err
 }
 
-// makeDir is MakeDir for a path with the chroot. It creates the chroot, too, if
+// CreateDir is MakeDir, and reports whether it has created path. It reports false if another client may have
+// done so: path existed, or an answer was lost.
+func (s *Session) CreateDir(ctx context.Context, path string, acl ...zk.ACL) (created bool, err error) {
+	if err := checkPath(path, false); err != nil {
+		return false, opError("create", path, err)
+	}
+	created, err = makeDir(ctx, s, s.m.full(path), acl)
+	return created, opError("create", path, err)
+}
+
+// makeDir is CreateDir for a path with the chroot. It creates the chroot, too, if
 // necessary.
-func makeDir(ctx context.Context, s *Session, full string, acl []zk.ACL) (err error) {
+func makeDir(ctx context.Context, s *Session, full string, acl []zk.ACL) (created bool, err error) {
 	acl, err = s.m.records.orDefault(acl)
 	if err != nil {
-		return err
+		return false, err
 	}
 	hangups := 0
 	var f *failures
@@ -76,7 +84,7 @@ func makeDir(ctx context.Context, s *Session, full string, acl []zk.ACL) (err er
 	}
 	for round := 0; full != "/"; round++ {
 		if err := s.Pause(ctx, round-1); err != nil {
-			return err
+			return false, err
 		}
 		// The chroot may be empty for a time and still be in use, so it is not a
 		// container.
@@ -96,7 +104,7 @@ func makeDir(ctx context.Context, s *Session, full string, acl []zk.ACL) (err er
 			continue
 		}
 		if err != nil {
-			return err
+			return false, err
 		}
 		switch {
 		case container && c.Code == wire.CodeUnimplemented:
@@ -111,8 +119,10 @@ func makeDir(ctx context.Context, s *Session, full string, acl []zk.ACL) (err er
 			hangups = 0
 		}
 		switch err := s.m.failure(c, nil); ClassOf(err) {
-		case ClassOK, ClassNodeExists:
-			return nil
+		case ClassOK:
+			return true, nil
+		case ClassNodeExists:
+			return false, nil
 		case ClassNoNode:
 			// After makeDir the loop tries again. Another client may remove the empty
 			// parent in between, and the loop then makes the parent once more.
@@ -120,20 +130,20 @@ func makeDir(ctx context.Context, s *Session, full string, acl []zk.ACL) (err er
 				note(err)
 			}
 			dir, _ := split(full)
-			if err := makeDir(ctx, s, dir, acl); err != nil {
-				return err
+			if _, err := makeDir(ctx, s, dir, acl); err != nil {
+				return false, err
 			}
 		case ClassNoAuth:
 			// A server checks the permission before it looks for the znode.
 			if exists, failed := dirExists(ctx, s, full); exists || failed != nil {
-				return failed
+				return false, failed
 			}
-			return err
+			return false, err
 		default:
-			return err
+			return false, err
 		}
 	}
-	return nil
+	return false, nil
 }
 
 // dirExists reports whether a znode exists whose creation was refused. full has the

@@ -21,8 +21,8 @@ func TestUncontendedIsTwoRequests(t *testing.T) {
 		mu := zksync.NewMutex(srv.Connect(t), path)
 		srv.ResetOps()
 		warm(t, mu)
-		// A look at the directory, which is missing like the directory above it, and a look after the creation.
-		if got := names(requests(srv)); got != "exists createContainer createContainer createContainer exists multi delete" {
+		// A look at the directory, which is not there, nor is the one above it.
+		if got := names(requests(srv)); got != "exists createContainer createContainer createContainer multi delete" {
 			t.Errorf("the first time: %s", got)
 		}
 		for _, held := range []time.Duration{0, time.Millisecond, 99 * time.Millisecond} {

@@ -173,7 +173,7 @@ func TestDirectoryRemovedUnderTheLine(t *testing.T) {
 		synctest.Wait()
 		srv.ResetOps()
 		warm(t, mu)
-		if got := names(requests(srv)); got != "multi createContainer exists multi delete" {
+		if got := names(requests(srv)); got != "multi createContainer multi delete" {
 			t.Errorf("afterwards: %s", got)
 		}
 	})

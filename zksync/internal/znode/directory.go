@@ -39,10 +39,10 @@ func (d *Directory) Writable(ctx context.Context, s *session.Session) (bool, err
 	if d.Data != nil {
 		return false, nil // the write would overwrite the data of the primitive
 	}
-	if a := d.access.Load(); a != accessUnknown {
-		return a == writable, nil
-	}
 	for round := 0; ; round++ {
+		if a := d.access.Load(); a != accessUnknown {
+			return a == writable, nil
+		}
 		if err := s.Pause(ctx, round-1); err != nil {
 			return false, err
 		}
@@ -55,52 +55,56 @@ func (d *Directory) Writable(ctx context.Context, s *session.Session) (bool, err
 		case err != nil:
 			return false, err
 		case !ok:
-			// Another program may create the znode first, with data: the next look tells.
 			if err := d.Create(ctx, s); err != nil {
 				return false, err
 			}
-			continue
 		case stat.DataLength > 0:
 			// The write would overwrite the data of another program.
 			d.Forbid()
-			return false, nil
+		default:
+			d.access.Store(writable)
 		}
-		d.access.Store(writable)
-		return true, nil
 	}
 }
 
 // Create creates the directory. It is not an error if another client has created the
-// directory. The next Writable reads the directory again.
+// directory: it may have data, and the next Writable looks at it.
 func (d *Directory) Create(ctx context.Context, s *session.Session) error {
-	err := d.create(ctx, s)
-	if err == nil {
+	created, err := d.create(ctx, s)
+	switch {
+	case err != nil:
+	case created:
+		d.access.Store(writable)
+	default:
 		d.access.Store(accessUnknown)
 	}
 	return err
 }
 
-// create creates a container, or an ordinary znode if the directory is to last.
-func (d *Directory) create(ctx context.Context, s *session.Session) error {
+// create creates a container, or an ordinary znode if the directory is to last. It reports false if another client may
+// have created the directory.
+func (d *Directory) create(ctx context.Context, s *session.Session) (created bool, err error) {
 	if !d.Lasting {
-		return s.MakeDir(ctx, d.Path)
+		return s.CreateDir(ctx, d.Path)
 	}
 	for round := 0; ; round++ {
 		if err := s.Pause(ctx, round-1); err != nil {
-			return err
+			return false, err
 		}
 		_, err := s.Create(ctx, d.Path, d.Data, zk.FlagPersistent)
 		switch session.ClassOf(err) {
-		case session.ClassOK, session.ClassNodeExists:
-			return nil
+		case session.ClassOK:
+			return true, nil
+		case session.ClassNodeExists:
+			return false, nil
 		case session.ClassNoNode:
 			if err := s.MakeDir(ctx, Dir(d.Path)); err != nil {
-				return err
+				return false, err
 			}
 		case session.ClassConnectionLost:
 			// The next attempt creates the directory, or finds it.
 		default:
-			return err
+			return false, err
 		}
 	}
 }
