@@ -233,3 +233,32 @@ func TestADeposedLeaderThatLagged(t *testing.T) {
 		r.want(0, zkserver.OpExists, existsRec("/a"))
 	})
 }
+
+// A deposed leader whose epoch has no transaction yet keeps the zxid of that epoch, so that it still serves its own clients when they
+// reconnect.
+func TestTheZxidOfADeposedLeaderWithoutATransaction(t *testing.T) {
+	three(t, func(t *testing.T, s *zkserver.Server) {
+		r := at(t, s, 1, 40*time.Second)
+		s.Endpoint(3).Stop() // endpoint 2 leads the next epoch
+		if err := s.Endpoint(3).Start(); err != nil {
+			t.Fatal(err)
+		}
+		leader := s.Leader()
+		r = r.moved(s, leader).welcome()
+		before := r.want(0, zkserver.OpPing, nil).zxid
+		if before != 2<<32 {
+			t.Fatalf("zxid %#x, want the beginning of epoch 2", before)
+		}
+		if old := s.Depose(); old != leader {
+			t.Fatalf("endpoint %d was deposed, want %d", old, leader)
+		}
+		if after := r.want(0, zkserver.OpPing, nil).zxid; after != before {
+			t.Errorf("zxid %#x after the deposition, want %#x", after, before)
+		}
+		again := dialAt(t, s, leader)
+		again.hello(before, 40*time.Second, r.id, r.password)
+		if again.welcome().id != r.id {
+			t.Error("the deposed leader refused a session that it has")
+		}
+	})
+}

@@ -125,9 +125,6 @@ func (l *leadership) check() {
 		return
 	}
 	l.deposed = true
-	if l.en.current == l {
-		l.en.current = nil
-	}
 	// A leader that lags catches up first, because it has what it has committed.
 	for _, r := range slices.Clone(l.en.replicas) {
 		if r.ep == l.leader && !r.cut {
@@ -139,6 +136,10 @@ func (l *leadership) check() {
 		if l.has(e) {
 			l.en.strand(e)
 		}
+	}
+	// The leadership ends after strand, so that the view of the leader includes the beginning of its epoch.
+	if l.en.current == l {
+		l.en.current = nil
 	}
 	l.planCount()
 }
