@@ -115,8 +115,15 @@ func (e *Endpoint) SetSessionTimeouts(min, max time.Duration) error {
 func (e *Endpoint) Lag() {
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()
-	if e.in != nil {
-		e.s.en.fallBehind(e.rep)
+	if e.in == nil {
+		return
+	}
+	// A session that has lagged on its own keeps its own replica while its connection lives.
+	for _, r := range e.s.en.replicas {
+		if r.ep == e {
+			e.s.en.fallBehind(r)
+			r.asleep = false // the end of a freeze does not end the lag
+		}
 	}
 }
 
@@ -124,8 +131,8 @@ func (e *Endpoint) Lag() {
 func (e *Endpoint) CatchUp() {
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()
-	if e.in != nil && !e.rep.cut {
-		e.s.en.awaken(e.rep)
+	if e.in != nil {
+		e.s.en.endLagAt(e)
 	}
 }
 

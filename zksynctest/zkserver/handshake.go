@@ -60,9 +60,9 @@ func (c *conn) connect(r *jute.Request, cutOff bool) result {
 		return c.hang()
 	}
 	switch {
-	case sess.id != q.SessionID && c.rep.view != nil:
+	case sess.id != q.SessionID:
 		// The server has the transaction that created the session, and so all transactions before it.
-		s.en.catchUp(c.rep)
+		s.en.endLagAt(c.ep)
 	case sess.id == q.SessionID && rep != c.rep:
 		rep.ep = c.ep
 		c.rep = rep

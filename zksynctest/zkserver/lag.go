@@ -47,12 +47,29 @@ func (s *Server) endLag(id int64) {
 
 // catchUpFor ends the lag of c, because a request of c has reached the leader.
 func (c *conn) catchUpFor() {
-	s := c.s
-	if r := c.rep; s.en.lagging[c.sess.id] == r {
-		s.endLag(c.sess.id)
-	} else if r.view != nil {
-		s.en.catchUp(r)
+	if c.s.en.lagging[c.sess.id] == c.rep {
+		c.s.endLag(c.sess.id)
 	}
+	c.s.en.endLagAt(c.ep)
+}
+
+// endLagAt ends the lag of e, but not the lag of single sessions that [Server.Lag] began.
+func (en *ensemble) endLagAt(e *Endpoint) {
+	for _, r := range en.replicas {
+		if r.ep == e && r.view != nil && !r.cut && !en.lagsAlone(r) {
+			en.awaken(r)
+		}
+	}
+}
+
+// lagsAlone reports whether r belongs to a session that [Server.Lag] affects.
+func (en *ensemble) lagsAlone(r *replica) bool {
+	for _, lag := range en.lagging {
+		if lag == r {
+			return true
+		}
+	}
+	return false
 }
 
 // CutFromLeader cuts the session's endpoint off from its leader for this session only, or ends the

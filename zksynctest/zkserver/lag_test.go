@@ -206,3 +206,59 @@ func TestCutSessionReachesTheOthers(t *testing.T) {
 		again.closed()
 	})
 }
+
+// The lag of an endpoint affects a session that has lagged on its own before, over the same connection, and a write of that session ends
+// the lag of the endpoint.
+func TestEndpointLagOfASessionThatHasLagged(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *zkserver.Server) {
+		r, other := session(t, s, 30*time.Second), session(t, s, 30*time.Second)
+		s.Lag(r.id)
+		s.CatchUp(r.id)
+		for _, end := range []func(){s.Endpoint(1).CatchUp, func() { r.want(0, zkserver.OpSetData, setRec("/")) }} {
+			s.Endpoint(1).Lag()
+			if err := s.Create("/new", nil); err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range []*raw{r, other} {
+				c.want(zkserver.ErrNoNode, zkserver.OpExists, existsRec("/new"))
+			}
+			end()
+			for _, c := range []*raw{r, other} {
+				c.want(0, zkserver.OpExists, existsRec("/new"))
+			}
+			if err := s.Delete("/new"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// The end of the lag of an endpoint does not end the lag of a session that lags on its own.
+func TestTheEndOfAnEndpointLagKeepsASessionLag(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *zkserver.Server) {
+		r, other := session(t, s, 30*time.Second), session(t, s, 30*time.Second)
+		s.Lag(r.id)
+		s.Endpoint(1).Lag()
+		other.create("/new", 0)
+		other.want(0, zkserver.OpExists, existsRec("/new"))
+		r.want(zkserver.ErrNoNode, zkserver.OpExists, existsRec("/new"))
+		s.Endpoint(1).CatchUp()
+		r.want(zkserver.ErrNoNode, zkserver.OpExists, existsRec("/new"))
+	})
+}
+
+// A thaw does not end a lag of the endpoint that began during the freeze.
+func TestLagOfAFrozenEndpoint(t *testing.T) {
+	three(t, func(t *testing.T, s *zkserver.Server) {
+		r := at(t, s, 1, 30*time.Second)
+		s.Endpoint(1).Freeze()
+		s.Endpoint(1).Lag()
+		s.Endpoint(1).Thaw()
+		if err := s.Create("/new", nil); err != nil {
+			t.Fatal(err)
+		}
+		r.want(zkserver.ErrNoNode, zkserver.OpExists, existsRec("/new"))
+		s.Endpoint(1).CatchUp()
+		r.want(0, zkserver.OpExists, existsRec("/new"))
+	})
+}

@@ -76,13 +76,8 @@ func (r *replica) hold(session int64) result {
 
 // discard removes a replica of single connections when its last connection has ended.
 func (en *ensemble) discard(r *replica) {
-	if r.ep.rep == r {
+	if r.ep.rep == r || en.lagsAlone(r) {
 		return
-	}
-	for _, lag := range en.lagging {
-		if lag == r {
-			return
-		}
 	}
 	for c := range en.s.conns.open {
 		if c.rep == r {
