@@ -95,3 +95,31 @@ func TestRemoveBeforeTheTurnOfAnEvent(t *testing.T) {
 		})
 	}
 }
+
+// After a fault OnWatch that drops or disconnects, the later faults do not match the event, and so strike the next one.
+func TestTwoFaultsOnWatch(t *testing.T) {
+	for name, do := range map[string]zkserver.Action{"drop": zkserver.Drop, "disconnect": zkserver.Disconnect} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *zkserver.Server) {
+				r := session(t, s, 30*time.Second)
+				first := s.Inject(zkserver.Fault{At: zkserver.OnWatch, Path: "/", Do: do})
+				second := s.Inject(zkserver.Fault{At: zkserver.OnWatch, Path: "/", Do: do})
+				for n := range 2 {
+					r.want(0, zkserver.OpGetData, watchRec("/"))
+					if err := s.Set("/", nil); err != nil {
+						t.Fatal(err)
+					}
+					synctest.Wait()
+					if first.Count() != 1 || second.Count() != n || second.Matched() != n {
+						t.Fatalf("event %d: the faults have struck %d and %d times, and the second fault has matched %d times",
+							n+1, first.Count(), second.Count(), second.Matched())
+					}
+					if name == "disconnect" {
+						r.closed()
+						r = r.again(s).welcome()
+					}
+				}
+			})
+		})
+	}
+}

@@ -166,6 +166,9 @@ func (c *conn) watchHits(ev EventType, path string, zxid int64) (hits []*Injecti
 		}
 		if s.faults.selects(inj) {
 			hits = append(hits, inj)
+			if f.Do.kind == actDrop || f.Do.kind == actDisconnect {
+				break // the later faults are for later events
+			}
 		}
 	}
 	if hits != nil {
