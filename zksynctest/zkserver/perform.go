@@ -103,6 +103,9 @@ func (c *conn) refer(r *jute.Request, now time.Time) (result, bool) {
 		}
 		return quiet, c.rep.view == nil
 	case l.sessions.find(c.sess.id) == nil && op != OpCloseSession && (op.IsWrite() || c.leads()):
+		if toLeader {
+			c.catchUpFor() // the refusal comes from the leader, behind all changes before it
+		}
 		return c.refuseClosing(r), true
 	case !l.sessions.mayAsk(c.sess.id, c.ep) && mayNot(c, l, op):
 		return c.moved(op, l), true

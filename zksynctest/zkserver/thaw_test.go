@@ -241,3 +241,33 @@ func TestALeaderWhoseFollowersAreFrozen(t *testing.T) {
 		}
 	})
 }
+
+// A write that a leader answers with ErrSessionExpired ends a lag like any other write: the next read shows the tree as of the answer.
+func TestARefusedWriteEndsTheLag(t *testing.T) {
+	for name, lag := range map[string]func(*zkserver.Server, *raw){
+		"endpoint": func(s *zkserver.Server, _ *raw) { s.Endpoint(1).Lag() },
+		"session":  func(s *zkserver.Server, r *raw) { s.Lag(r.id) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			three(t, func(t *testing.T, s *zkserver.Server) {
+				s.SetThawOrder(zkserver.RequestsAfterMark)
+				r := at(t, s, 1, 4*time.Second)
+				lag(s, r)
+				if err := s.Create("/new", nil); err != nil {
+					t.Fatal(err)
+				}
+				s.Endpoint(3).Freeze()
+				time.Sleep(9 * time.Second)
+				xid := r.send(zkserver.OpSetData, setRec("/"))
+				s.Endpoint(3).Thaw()
+				write := r.recv()
+				if write.xid != xid || write.code != zkserver.ErrSessionExpired {
+					t.Fatalf("answer %d with code %v, want %d with ErrSessionExpired", write.xid, write.code, xid)
+				}
+				if read := r.want(0, zkserver.OpExists, existsRec("/new")); read.zxid < write.zxid {
+					t.Errorf("a read has zxid %#x, behind a write with zxid %#x", read.zxid, write.zxid)
+				}
+			})
+		})
+	}
+}
