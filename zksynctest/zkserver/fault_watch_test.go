@@ -123,3 +123,25 @@ func TestTwoFaultsOnWatch(t *testing.T) {
 		})
 	}
 }
+
+// A frozen server strikes no event and closes no connection. The fault strikes after the thaw.
+func TestFaultsOnWatchOfAFrozenServer(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *zkserver.Server) {
+		r := session(t, s, 30*time.Second)
+		r.want(0, zkserver.OpGetData, watchRec("/"))
+		inj := s.Inject(zkserver.Fault{At: zkserver.OnWatch, Do: zkserver.Disconnect})
+		s.Freeze()
+		if err := s.Set("/", nil); err != nil {
+			t.Fatal(err)
+		}
+		r.silent(5 * time.Second)
+		if inj.Matched() != 1 || inj.Count() != 0 {
+			t.Errorf("the fault matched %d times and struck %d times during the freeze, want 1 and 0", inj.Matched(), inj.Count())
+		}
+		s.Thaw()
+		r.closed()
+		if inj.Count() != 1 {
+			t.Errorf("the fault struck %d times after the thaw, want 1", inj.Count())
+		}
+	})
+}

@@ -182,6 +182,10 @@ func (c *conn) watchHits(ev EventType, path string, zxid int64) (hits []*Injecti
 // event, and whether the connection goes on.
 func (c *conn) act(seg *segment) (send, alive bool) {
 	for _, inj := range seg.hits {
+		// A frozen server sends nothing, so the turn of the event comes after the thaw.
+		if !c.awaitThaw() {
+			return false, false
+		}
 		if !c.s.faults.strikes(seg.op, inj) {
 			continue
 		}

@@ -85,15 +85,23 @@ func (c *conn) abandon() bool {
 	return true
 }
 
-// send writes bytes to the socket, or drops them if the connection is black-holed. It reports
-// whether the writer may continue.
-func (c *conn) send(b []byte) bool {
+// awaitThaw waits while the endpoint is frozen. It returns false if the connection ended meanwhile.
+func (c *conn) awaitThaw() bool {
 	for thaw := c.ep.frozen(); thaw != nil; thaw = c.ep.frozen() {
 		select {
 		case <-thaw:
 		case <-c.done:
 			return false
 		}
+	}
+	return true
+}
+
+// send writes bytes to the socket, or drops them if the connection is black-holed. It reports
+// whether the writer may continue.
+func (c *conn) send(b []byte) bool {
+	if !c.awaitThaw() {
+		return false
 	}
 	if c.hole.Load() {
 		return true
