@@ -80,14 +80,23 @@ func (en *ensemble) lead(e *Endpoint) {
 	en.s.planReaper(now)
 }
 
-// leadAgain starts a new leadership of the current leader.
+// leadAgain starts a new leadership with the leader and the followers of the current leadership.
 func (en *ensemble) leadAgain() {
 	l := en.current
 	l.stop()
+	var frozen []*Endpoint
 	for _, e := range en.endpoints {
 		if l.has(e) {
 			en.part(e)
+			if e.thaw != nil {
+				frozen = append(frozen, e)
+			}
 		}
 	}
 	en.lead(l.leader)
+	// No frozen endpoint looks for a leader, so lead has left these endpoints out.
+	for _, e := range frozen {
+		en.join(e)
+		en.fallSilent(e)
+	}
 }

@@ -46,19 +46,24 @@ func (en *ensemble) freeze(list ...*Endpoint) {
 			continue
 		}
 		e.thaw = make(chan struct{})
-		if len(en.endpoints) == 1 || e.in == nil {
-			continue
-		}
-		// A replica that lags already has the older view, and asleep would end its lag at the thaw.
-		for _, r := range en.replicas {
-			if r.ep == e && r.view == nil {
-				en.fallBehind(r)
-				r.asleep = true
-			}
-		}
-		e.in.eachSilenced(e, e.in.hush)
+		en.fallSilent(e)
 	}
 	en.reconsider()
+}
+
+// fallSilent makes endpoint e, which is frozen, miss the commits and the pings of its leadership.
+func (en *ensemble) fallSilent(e *Endpoint) {
+	if len(en.endpoints) == 1 || e.in == nil {
+		return
+	}
+	// A replica that lags already has the older view, and asleep would end its lag at the thaw.
+	for _, r := range en.replicas {
+		if r.ep == e && r.view == nil {
+			en.fallBehind(r)
+			r.asleep = true
+		}
+	}
+	e.in.eachSilenced(e, e.in.hush)
 }
 
 // eachSilenced visits the followers that the freeze of e silences: e itself, or all followers if e
