@@ -130,9 +130,10 @@ var Disconnect = Action{kind: actDisconnect}
 // CutAfterForward cuts the endpoint off from its leader directly after the endpoint has forwarded
 // the request. The leader carries out the request; neither the answer nor the change reaches this
 // endpoint. If the endpoint leads, the other endpoints have its proposal, and the next leader
-// commits it. A request that needs no leader is answered. The endpoint is cut off as by
-// [Endpoint.CutFromLeader], until [Endpoint.Rejoin]. On a standalone server only the connection is
-// cut off, as by [Server.CutFromLeader]. CutAfterForward strikes BeforeCommit only.
+// commits it. A request that needs no leader, or that the endpoint refuses without its leader, is
+// answered. The endpoint is cut off as by [Endpoint.CutFromLeader], until [Endpoint.Rejoin]. On a
+// standalone server only the connection is cut off, as by [Server.CutFromLeader]. CutAfterForward
+// strikes BeforeCommit only.
 var CutAfterForward = Action{kind: actCutOff}
 
 // Throttle answers [ErrThrottledOp], like a server with throttled_op_wait_time whose requests have

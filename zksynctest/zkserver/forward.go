@@ -6,6 +6,12 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
+// forwards reports whether the server of c passes op to its leader, and does not answer or refuse it
+// alone.
+func (c *conn) forwards(op OpCode) bool {
+	return op.NeedsLeader() && c.commits() && !c.sess.local && c.s.knows(op) && !c.lacksSASL(op)
+}
+
 // forwardAndCutOff cuts the server of c off from its leader and has the leader carry out the
 // request. No answer or change comes back, and the follower loses all touches that it has not
 // reported, including the touch of this request. If the server of c leads, the other endpoints have

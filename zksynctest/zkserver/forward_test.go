@@ -1,6 +1,7 @@
 package zkserver_test
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -170,4 +171,41 @@ func TestCutAfterForward(t *testing.T) {
 			r.closed()
 		})
 	})
+}
+
+// With CutAfterForward a server refuses the requests that it refuses without the fault, and forwards none of them: operations that it
+// does not know, also in a multi, and requests before the authentication that it requires.
+func TestCutAfterForwardOfARefusedRequest(t *testing.T) {
+	older := zkserver.Config{Without: []zkserver.OpCode{zkserver.OpCreateContainer}}
+	sasl := zkserver.Config{SASLUsers: map[string]string{"a": "b"}, RequireSASL: true}
+	for name, test := range map[string]struct {
+		cfg  zkserver.Config
+		op   zkserver.OpCode
+		body []byte
+		want zkserver.Code // 0 if the request is forwarded, and refused by the leader
+	}{
+		"unknown":          {older, zkserver.OpCreateContainer, containerRec("/c"), zkserver.ErrUnimplemented},
+		"unknown in multi": {older, zkserver.OpMulti, multi(sub(zkserver.OpCreateContainer, containerRec("/c"))), 0},
+		"without SASL":     {sasl, zkserver.OpCreate, createRec("/c", "", 0), zkserver.ErrSASLRequired},
+	} {
+		for _, i := range []int{1, 3} { // a follower and the leader
+			t.Run(fmt.Sprint(name, " at ", i), func(t *testing.T) {
+				ensemble(t, 3, test.cfg, func(t *testing.T, s *zkserver.Server) {
+					r := at(t, s, i, 40*time.Second)
+					inj := s.Inject(zkserver.Fault{Op: test.op, Do: zkserver.CutAfterForward})
+					r.send(test.op, test.body)
+					if test.want != 0 {
+						if p := r.recv(); p.code != test.want {
+							t.Errorf("%v, want %v", p.code, test.want)
+						}
+						r.closed()
+					}
+					synctest.Wait()
+					if _, there := s.Get("/c"); there || inj.Count() != 1 {
+						t.Errorf("the znode exists: %v; the fault struck %d times", there, inj.Count())
+					}
+				})
+			})
+		}
+	}
 }

@@ -14,7 +14,7 @@ func (c *conn) perform(r *jute.Request) result {
 	if r.Op == OpAuth && s.knows(r.Op) {
 		return c.authenticate(r) // auth does not concern the session, and waits for nothing
 	}
-	if s.cfg.RequireSASL && r.Op != OpSASL && !c.hasScheme("sasl") {
+	if c.lacksSASL(r.Op) {
 		return result{code: ErrSASLRequired, hangUp: true}
 	}
 	now := time.Now()
@@ -23,9 +23,6 @@ func (c *conn) perform(r *jute.Request) result {
 	}
 	if !s.knows(r.Op) {
 		return result{code: ErrUnimplemented, zxid: jute.NoZxid, hangUp: true}
-	}
-	for i := range r.Subs {
-		r.Bad = r.Bad || !s.knows(r.Subs[i].Op)
 	}
 	if r.Op.IsWrite() {
 		return c.performWrite(r, now)
@@ -90,6 +87,8 @@ func (c *conn) refer(r *jute.Request, now time.Time) (result, bool) {
 	switch {
 	case done:
 		return quiet, true
+	case !c.s.knows(op) && (l == nil || l.deposed):
+		return result{}, false // the server refuses the operation without its leader
 	case l == nil && toLeader:
 		// The server has not noticed that it is cut off, and waits for the leader's answer.
 		return c.rep.hold(c.sess.id), true
@@ -159,6 +158,11 @@ func (c *conn) moved(op OpCode, l *leadership) result {
 		s.failWrite()
 	}
 	return result{silent: true, hangUp: true}
+}
+
+// lacksSASL reports whether c must authenticate by SASL before the server accepts op.
+func (c *conn) lacksSASL(op OpCode) bool {
+	return c.s.cfg.RequireSASL && op != OpSASL && !c.hasScheme("sasl")
 }
 
 // knows reports whether the server accepts op in a request header.

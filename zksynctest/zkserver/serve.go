@@ -145,10 +145,13 @@ func (c *conn) execute(r *jute.Request, v verdict, frame int) result {
 		xid = jute.PingXid
 	}
 	c.reply = jute.AppendHeader(c.reply[:0], xid, 0, jute.OK)
+	for i := range r.Subs {
+		r.Bad = r.Bad || !s.knows(r.Subs[i].Op)
+	}
 	switch {
 	case v.failed:
 		return c.refuse(r.Op, v.code)
-	case v.cutOff && c.commits() && !c.sess.local && r.Op.NeedsLeader():
+	case v.cutOff && c.forwards(r.Op):
 		return c.forwardAndCutOff(r)
 	case v.cutOff:
 		s.en.cutOffServer(c)
