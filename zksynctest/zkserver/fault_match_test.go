@@ -56,6 +56,36 @@ func TestFaultsByPredicate(t *testing.T) {
 	})
 }
 
+// Match sees the result of a request AfterCommit and BeforeReply, and the code of an Error AfterCommit, also if the log has dropped the
+// request meanwhile.
+func TestMatchOfARequestThatTheLogHasDropped(t *testing.T) {
+	for _, kept := range []int{1, 100} {
+		ensemble(t, 1, zkserver.Config{OpsKept: kept}, func(t *testing.T, s *zkserver.Server) {
+			r, other := session(t, s, 30*time.Second), session(t, s, 30*time.Second)
+			release := make(chan struct{})
+			s.Inject(zkserver.Fault{Session: r.id, Op: zkserver.OpExists, Do: zkserver.Hold(release)})
+			began := time.Now()
+			match := func(code zkserver.Code) func(zkserver.Op) bool {
+				return func(op zkserver.Op) bool { return op.Done && op.Err == int32(code) && op.Time.Equal(began) }
+			}
+			after := s.Inject(zkserver.Fault{
+				Session: r.id, Op: zkserver.OpExists, At: zkserver.AfterCommit, Match: match(zkserver.ErrNoNode), Do: zkserver.Error(-4),
+			})
+			before := s.Inject(zkserver.Fault{
+				Session: r.id, Op: zkserver.OpExists, At: zkserver.BeforeReply, Match: match(-4), Do: zkserver.Drop,
+			})
+			r.send(zkserver.OpExists, existsRec("/none"))
+			time.Sleep(time.Second)
+			other.want(0, zkserver.OpPing, nil) // the log keeps one operation
+			close(release)
+			synctest.Wait()
+			if after.Count() != 1 || before.Count() != 1 {
+				t.Errorf("OpsKept %d: struck %d times AfterCommit and %d times BeforeReply, want 1", kept, after.Count(), before.Count())
+			}
+		})
+	}
+}
+
 // A Fault with Endpoint strikes only requests and watch events at that endpoint.
 func TestFaultsAtOneEndpoint(t *testing.T) {
 	ensemble(t, 3, zkserver.Config{}, func(t *testing.T, s *zkserver.Server) {

@@ -48,6 +48,10 @@ type subject struct {
 	c  *conn
 	r  *jute.Request
 	op uint64 // its entry in the log
+	at time.Time
+	// done is set once the request has the result res.
+	done bool
+	res  result
 }
 
 func (t *subject) matches(m Moment, f *Fault) bool {
@@ -210,11 +214,23 @@ func (c *conn) act(seg *segment) (send, alive bool) {
 	return true, true
 }
 
+// amend replaces the result of the request with the code that a fault answers. The caller holds mu.
+func (t *subject) amend(code Code) {
+	t.res.code = code
+	if op := t.c.s.faults.ops.at(t.op); op != nil {
+		op.Err = int32(code)
+	}
+}
+
 // seen returns the request as faults see it.
 func (t *subject) seen() Op {
 	op := t.c.s.faults.ops.at(t.op)
 	if op == nil { // the log has dropped the entry
-		return opFrom(t.c, t.r, time.Now())
+		op := opFrom(t.c, t.r, t.at)
+		if t.done {
+			op.finish(t.c, t.res, t.r.Subs)
+		}
+		return op
 	}
 	seen := *op
 	seen.Sub = slices.Clone(op.Sub)

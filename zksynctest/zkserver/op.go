@@ -90,10 +90,3 @@ func (l *opLog) list() []Op {
 	}
 	return list
 }
-
-// amend replaces the result with the code that a fault answers.
-func (l *opLog) amend(n uint64, code Code) {
-	if op := l.at(n); op != nil {
-		op.Err = int32(code)
-	}
-}

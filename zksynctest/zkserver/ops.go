@@ -28,12 +28,16 @@ func opFrom(c *conn, r *jute.Request, now time.Time) Op {
 	return op
 }
 
-// finish records the result of operation n.
-func (c *conn) finish(n uint64, res result, subs []jute.Request) {
-	op := c.s.faults.ops.at(n)
-	if op == nil {
-		return
+// finish records the result of the request, in the log too if the log still has it. The caller holds mu.
+func (t *subject) finish(res result) {
+	t.done, t.res = true, res
+	if op := t.c.s.faults.ops.at(t.op); op != nil {
+		op.finish(t.c, res, t.r.Subs)
 	}
+}
+
+// finish adds the result of a request of c.
+func (op *Op) finish(c *conn, res result, subs []jute.Request) {
 	op.Done = !res.silent || res.hangUp || res.lost
 	op.Zxid, op.Err = res.zxid, int32(res.code)
 	if c.sess != nil {

@@ -98,7 +98,7 @@ func (c *conn) serve(frame []byte) bool {
 	}
 
 	var v verdict
-	target := subject{c: c, r: r, op: entry}
+	target := subject{c: c, r: r, op: entry, at: now}
 	if target.wouldStrike(BeforeCommit) {
 		s.mu.Unlock()
 		// Without mu: a fault may wait, or call methods of the server. The server may stop or freeze
@@ -185,7 +185,7 @@ func (c *conn) refuse(op OpCode, code Code) result {
 // mu.
 func (c *conn) answer(target *subject, res result, began time.Time, delayed bool) bool {
 	s := c.s
-	c.finish(target.op, res, c.req.Subs)
+	target.finish(res)
 	if !res.silent && (target.wouldStrike(AfterCommit) || target.wouldStrike(BeforeReply)) ||
 		res.lost && target.wouldStrike(AfterCommit) {
 		c.out.cork()
@@ -197,7 +197,7 @@ func (c *conn) answer(target *subject, res result, began time.Time, delayed bool
 		if !v.lost && !v.hangUp {
 			if v.failed { // Match at BeforeReply sees the code
 				s.mu.Lock()
-				s.faults.ops.amend(target.op, v.code)
+				target.amend(v.code)
 				s.mu.Unlock()
 			}
 			v = c.strike(BeforeReply, target).after(v)
@@ -213,7 +213,7 @@ func (c *conn) answer(target *subject, res result, began time.Time, delayed bool
 				c.reply = target.r.Connect.AppendRefusal(c.reply[:4])
 				res.hangUp = true
 			}
-			s.faults.ops.amend(target.op, v.code)
+			target.amend(v.code)
 		}
 		if v.hangUp {
 			c.hangUp()
