@@ -130,7 +130,7 @@ func (e *EmbeddedEnsemble) WaitLeader(not ...int) int {
 }
 
 // WaitReady waits until all endpoints that are neither killed nor paused serve: one leads, and the
-// others follow and are up to date.
+// others follow. They are up to date, except an endpoint that lags by [zkserver.Endpoint.Lag].
 func (e *EmbeddedEnsemble) WaitReady() {
 	e.tb.Helper()
 	e.wait(func(ctx context.Context) error {

@@ -143,9 +143,10 @@ var CutAfterForward = Action{kind: actCutOff}
 var Throttle = Action{kind: actError, code: ErrThrottledOp, throttles: true}
 
 // Delay stops the connection for d of the server's time. Later requests and replies of the
-// connection wait behind the delayed one. Its events wait behind a delayed reply or event, and not
-// behind a request that is delayed BeforeCommit: a real server sends them, too, while a request
-// waits for its leader. The frames that wait are lost if the connection ends meanwhile. Other
+// connection wait behind a delayed request or reply. Behind a delayed event later replies wait, but
+// the server carries out later requests meanwhile. Its events wait behind a delayed reply or event,
+// and not behind a request that is delayed BeforeCommit: a real server sends them, too, while a
+// request waits for its leader. The frames that wait are lost if the connection ends meanwhile. Other
 // connections continue. A delayed ConnectRequest does not extend the time that the server gives a
 // connection without a session, 10 to 20 s.
 func Delay(d time.Duration) Action { return Action{kind: actDelay, delay: d} }

@@ -98,3 +98,24 @@ func TestErrorInsteadOfAMultiRead(t *testing.T) {
 		}
 	})
 }
+
+// Behind a delayed event the server carries out later requests at once, and their replies wait.
+func TestRequestsBehindADelayedEvent(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *zkserver.Server) {
+		r := session(t, s, 30*time.Second)
+		r.want(0, zkserver.OpGetData, watchRec("/"))
+		s.Inject(zkserver.Fault{At: zkserver.OnWatch, Do: zkserver.Delay(5 * time.Second)})
+		if err := s.Set("/", nil); err != nil {
+			t.Fatal(err)
+		}
+		xid := r.send(zkserver.OpCreate, createRec("/x", "", 0))
+		synctest.Wait()
+		if _, there := s.Get("/x"); !there {
+			t.Error("the request waits for the event")
+		}
+		r.silent(5*time.Second - time.Millisecond)
+		if got, _ := r.until(xid); len(got) != 1 || got[0] != (event{3, "/"}) {
+			t.Errorf("%v, want the delayed event ahead of the reply", got)
+		}
+	})
+}

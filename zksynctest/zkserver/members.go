@@ -45,7 +45,7 @@ func (s *Server) WaitLeader(ctx context.Context, not ...int) (int, error) {
 }
 
 // WaitReady waits until all endpoints that are neither stopped nor frozen serve: one leads, and the
-// others follow.
+// others follow. An endpoint that lags by [Endpoint.Lag] serves, too.
 func (s *Server) WaitReady(ctx context.Context) error {
 	return s.en.wait(ctx, func() bool {
 		return s.en.active() && !slices.ContainsFunc(s.en.endpoints, func(e *Endpoint) bool {
