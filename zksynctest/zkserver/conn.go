@@ -49,6 +49,7 @@ type conn struct {
 	closed    bool
 	why       string // reason for the close, if a limit made the server close the connection
 	hung      bool   // its ConnectRequest was swallowed
+	kept      bool   // HangHandshake swallowed it
 	sess      *session
 	client    tree.Client
 	sasl      saslExchange

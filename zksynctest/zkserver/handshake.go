@@ -17,6 +17,7 @@ func (c *conn) connect(r *jute.Request, cutOff bool) result {
 		return quiet
 	}
 	if s.conns.hang {
+		c.kept = true
 		return c.hang()
 	}
 	if s.conns.partitioned[q.SessionID] {

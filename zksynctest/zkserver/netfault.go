@@ -51,9 +51,13 @@ func (s *Server) Disconnect(id int64) error {
 // Partition drops the bytes of the session's connections in both directions and keeps the
 // connections open. A new connection that asks for the session is also partitioned. Dropped
 // requests do not touch the session, so that it expires after its timeout; its client is not told.
+// Partition has no effect for id 0, which is no session.
 func (s *Server) Partition(id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if id == 0 {
+		return // a client asks for a new session with this id
+	}
 	s.conns.partitioned[id] = true
 	for _, c := range s.conns.of(id) {
 		c.swallow(id)
@@ -84,7 +88,8 @@ func (c *conn) release() {
 }
 
 // HangHandshake(true) makes the server accept connections and leave their ConnectRequests
-// unanswered for any length of time. HangHandshake(false) closes the waiting connections.
+// unanswered for any length of time. HangHandshake(false) closes these connections, and not a
+// connection whose ConnectRequest waits for another reason, for example at a deposed leader.
 func (s *Server) HangHandshake(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +98,7 @@ func (s *Server) HangHandshake(on bool) {
 		return
 	}
 	for _, c := range s.conns.ordered() {
-		if c.hung {
+		if c.kept {
 			c.hangUp()
 		}
 	}

@@ -230,3 +230,28 @@ func TestNothingChangesWithoutALeader(t *testing.T) {
 		}
 	})
 }
+
+// The end of HangHandshake keeps a connection open whose ConnectRequest waits for another reason.
+func TestHangHandshakeOffKeepsOtherConnections(t *testing.T) {
+	three(t, func(t *testing.T, s *zkserver.Server) {
+		old := s.Depose()
+		waits := dialAt(t, s, old) // a deposed leader leaves a new session unanswered
+		waits.hello(0, 10*time.Second, 0, "")
+		synctest.Wait()
+		s.HangHandshake(true)
+		hangs := dialAt(t, s, s.Leader())
+		hangs.hello(0, 10*time.Second, 0, "")
+		synctest.Wait()
+		s.HangHandshake(false)
+		hangs.closed()
+		waits.silent(time.Second)
+	})
+}
+
+// Partition of the id 0, which is no session, affects no client.
+func TestPartitionOfNoSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *zkserver.Server) {
+		s.Partition(0)
+		session(t, s, 10*time.Second).want(0, zkserver.OpPing, nil)
+	})
+}
