@@ -43,6 +43,27 @@ func (s *script) deposedByRestart() {
 	s.reunion(survivor)
 }
 
+// deposedBeforeATransaction deposes a leader whose epoch has no transaction yet, and reconnects a client that has seen the zxid of
+// that epoch.
+func (s *script) deposedBeforeATransaction() {
+	first := s.e.Leader()
+	old := s.connect(s.e.Followers()[0], nil)
+	s.e.Kill(first)
+	leader := s.e.WaitLeader(first)
+	s.e.Start(first)
+	s.e.WaitReady()
+	r := s.connect(leader, old)
+	zxid := s.ask("ping", r, zkserver.OpPing, nil)
+	s.note("the epoch has %d transactions", int32(zxid))
+	s.note("another leader: %v", s.e.Depose() == leader)
+	s.note("zxid of a ping after the deposition: %d more", s.ask("ping", r, zkserver.OpPing, nil)-zxid)
+	again := s.hello(leader, r, zxid, usualTimeout)
+	s.welcome("reconnect", again)
+	s.note("zxid of a ping over the new connection: %d more", s.ask("ping", again, zkserver.OpPing, nil)-zxid)
+	s.e.HealAll()
+	s.e.WaitReady()
+}
+
 // deposed sends each kind of request to a deposed leader that does not know of its deposition, and
 // returns a connection with this leader that is still open.
 func (s *script) deposed(depose func() int) *raw {

@@ -21,6 +21,7 @@ var comparisons = []comparison{
 	{name: "touches", tick: time.Second, limit: 5, script: (*script).touches},
 	{name: "deposed leader, connections reset", tick: realTick, limit: deposedTicks, script: (*script).deposedByReset},
 	{name: "deposed leader, followers restarted", tick: realTick, limit: 40, script: (*script).deposedByRestart},
+	{name: "deposed leader, no transaction", tick: realTick, limit: deposedTicks, script: (*script).deposedBeforeATransaction},
 	{name: "cut off after forwarding", tick: realTick, limit: 10, script: func(s *script) {
 		s.cutOffAfterForwarding()
 		s.cutOffAfterProposing()
