@@ -161,18 +161,3 @@ func (c *config) identities() []string {
 	}
 	return list
 }
-
-// listsPath reports whether the answer to a getEphemerals contains the path of the request.
-func listsPath(c *wire.Call) (bool, error) {
-	d := wire.Decoder{B: c.Body}
-	names := d.List()
-	if d.Bad {
-		return false, wire.ErrMalformed
-	}
-	for name := range names {
-		if name == c.Path {
-			return true, nil
-		}
-	}
-	return false, nil
-}

@@ -17,8 +17,6 @@ type chore struct {
 	own   bool   // remove only an ephemeral of this session, and only with this data
 	data  []byte // the data that own requires; nil matches any data
 	czxid int64  // of the znode that own has found; 0 before
-	// reserved is set if an ephemeral of the session at the path is the znode of the chore until the outcome is reported.
-	reserved bool
 	// refusal is the answer to a removal that was sent without a look.
 	refusal error
 	done    chan error // receives a refusal, and is closed when the outcome is known; has room for one element; nil afterwards
@@ -51,7 +49,7 @@ func (j *janitor) attempt(w *wire.Conn, chores []*chore) {
 	// attempt takes two round trips.
 	undecided := make([]error, len(chores))
 	for i, c := range chores {
-		if undecided[i] = c.decide(&j.m.records, w, j.id.id, looks[c.dir]); undecided[i] == nil {
+		if undecided[i] = c.decide(j.id.id, looks[c.dir]); undecided[i] == nil {
 			c.remove(&j.m.records, w)
 		}
 	}
@@ -79,7 +77,7 @@ func (c *chore) ask(b *records, w *wire.Conn, looks map[string]*directoryLook) {
 	}
 	if c.own {
 		op := wire.OpGetData
-		if c.data == nil {
+		if c.data == nil && c.czxid != 0 {
 			op = wire.OpExists // servers before 3.8.4 refuse it to nobody
 		}
 		c.look = w.Send(own(b.read(op, c.paths[0], false)))
@@ -96,7 +94,7 @@ func own(r *wire.Request) *wire.Request {
 
 // decide determines the paths to remove from the answers. It returns an error if the
 // answers do not settle this. No error and no paths mean that there is nothing to remove.
-func (c *chore) decide(b *records, w *wire.Conn, session int64, l *directoryLook) error {
+func (c *chore) decide(session int64, l *directoryLook) error {
 	if len(c.paths) > 0 && !c.own {
 		return nil
 	}
@@ -105,10 +103,6 @@ func (c *chore) decide(b *records, w *wire.Conn, session int64, l *directoryLook
 	if c.own {
 		<-c.look.Done()
 		switch err := failureOf(c.look); {
-		case ClassOf(err) == ClassNoAuth && c.reserved && c.done != nil:
-			if ours, err := c.ownsUnreadable(b, w); ours || err != nil {
-				return err
-			}
 		case err == nil:
 			if ours, err := c.owns(session); ours || err != nil {
 				return err
@@ -158,7 +152,7 @@ func (c *chore) absent(l *directoryLook) error {
 func (c *chore) owns(session int64) (ours bool, err error) {
 	d := wire.Decoder{B: c.look.Body}
 	var data []byte
-	if c.data != nil {
+	if c.look.Op == wire.OpGetData {
 		data = d.Buffer()
 	}
 	stat := d.Stat()
@@ -171,17 +165,6 @@ func (c *chore) owns(session int64) (ours bool, err error) {
 	}
 	c.version, c.czxid = stat.Version, stat.Czxid
 	return true, nil
-}
-
-// ownsUnreadable reports whether the znode, which may not be read, is an ephemeral of the session.
-func (c *chore) ownsUnreadable(b *records, w *wire.Conn) (bool, error) {
-	list := w.Send(own(b.ephemerals(c.paths[0])))
-	<-list.Done()
-	if err := failureOf(list); err != nil {
-		return false, err
-	}
-	c.version = -1
-	return listsPath(list)
 }
 
 // isKnown reports whether the chore can tell its znode from every later znode of the same path.

@@ -68,7 +68,7 @@ func TestDiscardCreated(t *testing.T) {
 			_, stat, err := s.Exists(t.Context(), "/dir/x")
 			mustBe(t, err, nil)
 			mustBe(t, srv.SetACL("/dir/x", []zkserver.ACL{{Perms: zk.PermWrite, Scheme: "world", ID: "anyone"}}), nil)
-			if err := <-s.DiscardCreated("/dir/x", stat.Czxid+other, false); !errors.Is(err, zk.ErrNoAuth) {
+			if err := <-s.DiscardCreated("/dir/x", stat.Czxid+other); !errors.Is(err, zk.ErrNoAuth) {
 				t.Errorf("%v, want the refusal to show the znode", err)
 			}
 			mustBe(t, srv.SetACL("/dir/x", openToAll), nil)

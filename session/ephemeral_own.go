@@ -4,17 +4,34 @@ import (
 	"context"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
 // ownsUnreadable reports whether the znode at path is an ephemeral of s, for a znode whose ACL forbids
 // us to read it.
 func ownsUnreadable(ctx context.Context, s *Session, path string) (bool, error) {
-	c, _, err := s.requests.repeat(ctx, s.m.records.ephemerals(path))
-	owns := false
-	if err = s.m.failure(c, err); err == nil {
-		owns, err = listsPath(c)
+	// ZooKeeper 3.8.4 and 3.9.2 made exists need the permission READ. So a server that refuses exists
+	// knows getEphemerals, which came in 3.6: it lists the ephemerals of the session that asks whose
+	// paths begin with a prefix, and needs no permission.
+	r, record := s.m.records.path(wire.OpGetEphemerals, path, 0)
+	full := r.Path
+	r.Record = record
+	c, _, err := s.requests.repeat(ctx, r)
+	if err := s.m.failure(c, err); err != nil {
+		return false, opError("getEphemerals", path, err)
 	}
-	return owns, opError("getEphemerals", path, err)
+	d := wire.Decoder{B: c.Body}
+	names := d.List()
+	if d.Bad {
+		return false, opError("getEphemerals", path, wire.ErrMalformed)
+	}
+	for name := range names {
+		if name == full {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // removeOwn deletes the znode that made has created, and retries until the session ends. version is the version
@@ -62,7 +79,7 @@ func (e *Ephemeral) removeOwn(s *Session, path string, version int32, made *atte
 			case made.until != anyZxid:
 				// The creation zxid, as a read has shown it, or as the zxid of the answer to the create. A server whose
 				// answer has a greater zxid leaves the znode until the session ends.
-				s.DiscardCreated(path, made.until, false)
+				s.DiscardCreated(path, made.until)
 			}
 			return err
 		case class != ClassBadVersion && !class.pending():

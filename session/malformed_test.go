@@ -34,8 +34,8 @@ func TestAnAnswerThatCannotBeDecodedLeavesNothingBehind(t *testing.T) {
 		{"create", opCreate, 0, protected},
 		{"create whose caller has gone", opCreate, 2 * time.Second, protected},
 		{"listing behind a lost create", opChildren, time.Hour, protected},
-		{"read of our own znode", opGet, 0, func(t *testing.T, s *session.Session) { s.DiscardOwn("/lock-", []byte{}) }},
-		{"look for our own znode", opExists, 0, func(t *testing.T, s *session.Session) { s.DiscardOwn("/lock-", nil) }},
+		{"read of our own znode", opGet, 0, func(t *testing.T, s *session.Session) { s.DiscardOwn("/lock-", nil) }},
+		{"look for our own znode", opExists, 0, func(t *testing.T, s *session.Session) { s.DiscardCreated("/lock-", 1) }},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			bounds.Bubble(t, func(t *testing.T) {
@@ -50,6 +50,7 @@ func TestAnAnswerThatCannotBeDecodedLeavesNothingBehind(t *testing.T) {
 						answer = framed(ints(xid), longs(1), ints(0), ints(1, int32(len(name))), name, make([]byte, 68))
 					case opGet, opExists:
 						stat := make([]byte, 68)
+						binary.BigEndian.PutUint64(stat, 1)      // the creation zxid
 						binary.BigEndian.PutUint64(stat[44:], 1) // the owner is the first session
 						if op == opGet {
 							stat = append(ints(0), stat...) // no data

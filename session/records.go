@@ -78,15 +78,6 @@ func (b *records) set(path string, data []byte, version int32) *wire.Request {
 	return r
 }
 
-// ephemerals lists the ephemerals of the session whose paths begin with path. ZooKeeper 3.8.4 and 3.9.2 made
-// exists need the permission READ. So a server that refuses exists knows getEphemerals, which came in 3.6 and
-// needs no permission.
-func (b *records) ephemerals(path string) *wire.Request {
-	r, record := b.path(wire.OpGetEphemerals, path, 0)
-	r.Record = record
-	return r
-}
-
 // read builds a read of one znode.
 func (b *records) read(op int32, path string, watched bool) *wire.Request {
 	r, record := b.path(op, path, 0)

@@ -153,11 +153,9 @@ func (s *Session) DiscardOwn(path string, data []byte) <-chan error {
 
 // DiscardCreated is like DiscardOwn, for the ephemeral of this session that was created by the transaction
 // czxid. If the znode may not be read, the removal is tried again as in Discard. If
-// czxid is 0, it is the first ephemeral of this session that is found. If reserved, the program creates
-// no other ephemeral at the path before the channel is closed: then DiscardCreated removes the ephemeral also if it
-// may not be read.
-func (s *Session) DiscardCreated(path string, czxid int64, reserved bool) <-chan error {
-	return s.janitor.discard(&chore{paths: []string{path}, own: true, czxid: czxid, reserved: reserved})
+// czxid is 0, it is the first ephemeral of this session that is found.
+func (s *Session) DiscardCreated(path string, czxid int64) <-chan error {
+	return s.janitor.discard(&chore{paths: []string{path}, own: true, czxid: czxid})
 }
 
 // lose ends the session, once. It does not block. remains reports whether the server may

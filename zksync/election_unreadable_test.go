@@ -1,7 +1,6 @@
 package zksync_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -13,38 +12,14 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// A candidate of LayoutEphemeral that may not read the leader's znode, for good or at one look, removes its own znode after a
-// lost answer, after a refusal, and after a Campaign whose ctx ends, and the next candidate leads.
+// A candidate of LayoutEphemeral that may not read the leader's znode, on servers before 3.8.4 or at one look, removes its own
+// znode after a lost answer and after a refusal, and the next candidate leads.
 func TestUnreadableLeaderIsRemoved(t *testing.T) {
 	noAuth := zksynctest.Error(int32(zkserver.ErrNoAuth))
-	resign := func(fault zksynctest.Fault) func(t *testing.T, srv *zksynctest.Server, e *zksync.Election) {
-		return func(t *testing.T, srv *zksynctest.Server, e *zksync.Election) {
-			_, err := e.Campaign(within(t, time.Minute))
-			must(t, err)
-			fault.Op, fault.Path = zkserver.OpDelete, "/leader"
-			srv.Inject(fault)
-			_ = e.Resign() // reports the refusal
-		}
-	}
-	endings := map[string]func(t *testing.T, srv *zksynctest.Server, e *zksync.Election){
-		"lost request":    resign(zksynctest.Fault{Do: zksynctest.Disconnect}),
-		"lost answer":     resign(zksynctest.Fault{At: zksynctest.AfterCommit, Do: zksynctest.Disconnect}),
-		"refused removal": resign(zksynctest.Fault{Do: noAuth}),
-		"cancelled Campaign": func(t *testing.T, srv *zksynctest.Server, e *zksync.Election) {
-			answer := make(chan struct{})
-			created := srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Path: "/leader", At: zksynctest.BeforeReply, Do: zksynctest.Hold(answer)})
-			ctx, cancel := context.WithCancel(t.Context())
-			done := start(func() error { _, err := e.Campaign(ctx); return err })
-			pending(t, "Campaign", done)
-			if created.Count() != 1 {
-				t.Error("Campaign has created no znode")
-			}
-			cancel()
-			if err := <-done; err == nil {
-				t.Error("Campaign has returned no error")
-			}
-			close(answer)
-		},
+	removals := map[string]zksynctest.Fault{
+		"lost request": {Do: zksynctest.Disconnect},
+		"lost answer":  {At: zksynctest.AfterCommit, Do: zksynctest.Disconnect},
+		"refusal":      {Do: noAuth},
 	}
 	readers := map[string]func(srv *zksynctest.Server) session.Option{
 		"without READ": func(*zksynctest.Server) session.Option {
@@ -55,12 +30,17 @@ func TestUnreadableLeaderIsRemoved(t *testing.T) {
 			return session.WithACL(zk.WorldACL(zk.PermAll)...)
 		},
 	}
-	for name, end := range endings {
+	for name, fault := range removals {
 		for reader, may := range readers {
 			t.Run(name+", "+reader, func(t *testing.T) {
 				bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 					m := srv.Connect(t, may(srv))
-					end(t, srv, zksync.NewElection(m, "/leader", zksync.WithLayout(zksync.LayoutEphemeral)))
+					e := zksync.NewElection(m, "/leader", zksync.WithLayout(zksync.LayoutEphemeral))
+					_, err := e.Campaign(within(t, time.Minute))
+					must(t, err)
+					fault.Op, fault.Path = zkserver.OpDelete, "/leader"
+					srv.Inject(fault)
+					_ = e.Resign()          // reports a refusal
 					time.Sleep(time.Minute) // a candidate that may not read the leader cannot wait behind it
 					next := zksync.NewElection(srv.Connect(t), "/leader", zksync.WithLayout(zksync.LayoutEphemeral))
 					if _, err := next.Campaign(within(t, time.Minute)); err != nil {
@@ -69,7 +49,7 @@ func TestUnreadableLeaderIsRemoved(t *testing.T) {
 					if live(t, m).Err() != nil {
 						t.Error("the session of the first candidate has ended")
 					}
-				})
+				}, zksynctest.WithConfig(zkserver.Config{Compat38: true}))
 			})
 		}
 	}

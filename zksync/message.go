@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -118,7 +119,7 @@ func (m *Message) Retry(ctx context.Context, delay time.Duration) error {
 // messages are consumed, as Put does. A message that moves to the end of its own queue has
 // its room already, unless it has come from Retry. Otherwise MoveTo waits, and fails, like Ack; and it
 // fails with session.ErrTooLarge, and gives the message back, like Retry. It also gives the
-// message back if the other queue is nil or invalid, has the path of the message or another Manager, is closed, also while
+// message back if the other queue is nil or invalid, is the message itself or below it, has another Manager, is closed, also while
 // MoveTo waits for room, or is the queue of the message and its counter is spent
 // (zk.ErrNodeExists).
 func (m *Message) MoveTo(ctx context.Context, to *Queue) error {
@@ -129,9 +130,9 @@ func (m *Message) MoveTo(ctx context.Context, to *Queue) error {
 	if t.Err == nil && m.m != nil && m.m != to.m {
 		t.Err = fmt.Errorf("%w: the queue %s has another Manager, want the Manager of the message", ErrInvalidOption, to.path)
 	}
-	if t.Err == nil && m.ID == to.path {
+	if t.Err == nil && strings.HasPrefix(to.path+"/", m.ID+"/") {
 		// The transaction deletes the message, and could not create another znode below it.
-		t.Err = fmt.Errorf("%w: the path of the queue is the message itself", ErrInvalidOption)
+		t.Err = fmt.Errorf("%w: the path of the queue, %s, is the message itself or below it", ErrInvalidOption, to.path)
 	}
 	return opError("moveTo", m.ID, m.settler.MoveTo(ctx, t))
 }

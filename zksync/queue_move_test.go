@@ -291,7 +291,7 @@ func TestSettlingStatesItsReason(t *testing.T) {
 	})
 }
 
-// A MoveTo to a queue whose path is the message itself, or the directory of the message whose counter is spent, gives the
+// A MoveTo to a queue whose path is the message itself or below it, or the directory of the message whose counter is spent, gives the
 // message back instead of waiting for ever.
 func TestMoveToTheOwnZnodes(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -304,6 +304,7 @@ func TestMoveToTheOwnZnodes(t *testing.T) {
 			want error
 		}{
 			{queuePath + "/p-007/qn-0000000000", zksync.ErrInvalidOption},
+			{queuePath + "/p-007/qn-0000000000/below", zksync.ErrInvalidOption},
 			{queuePath + "/p-007", zk.ErrNodeExists},
 		} {
 			must(t, srv.SetNextSequence(queuePath+"/p-007", 2147483647))

@@ -130,7 +130,7 @@ func (h *slotHold) discardZnodes(*Grant) []<-chan error {
 		// that znode.
 		return nil
 	}
-	gone, done := h.key.s.DiscardCreated(h.key.path, h.czxid, true), make(chan error, 1)
+	gone, done := h.key.s.DiscardCreated(h.key.path, h.czxid), make(chan error, 1)
 	go func() {
 		// The channel ends with the session, and when the server refuses the removal, too.
 		if refused := <-gone; refused != nil {

@@ -169,7 +169,8 @@ func (d *Directory) Recreate(ctx context.Context, s *session.Session, wait bool,
 }
 
 // replace deletes the directory, which must be empty. The same transaction creates it again if it has
-// data: the data may be the size of a semaphore that operators have set, or belong to another program.
+// data: the data may be the size of a semaphore that operators have set, or belong to another program. The new
+// znode is no container, because nothing shows whether the former one was, and a container does not keep data.
 func (d *Directory) replace(ctx context.Context, s *session.Session) error {
 	data, stat, err := s.Get(ctx, d.Path)
 	if err != nil {
