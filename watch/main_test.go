@@ -80,12 +80,13 @@ func ended[T any](t testing.TB, st *watch.Stream[T]) error {
 	}
 }
 
-// running counts the goroutines of package watch.
+// running counts the goroutines of package watch that are in bubbles.
 func running() int {
 	buf := make([]byte, 4<<20)
 	n := 0
 	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
-		if strings.Contains(stack, "toolkit/watch.(") {
+		// Goroutines outside of bubbles belong to an earlier test, and end a little after it.
+		if header, _, _ := strings.Cut(stack, "\n"); strings.Contains(header, "synctest bubble") && strings.Contains(stack, "toolkit/watch.(") {
 			n++
 		}
 	}
