@@ -2,7 +2,6 @@ package enumeration_test
 
 import (
 	"slices"
-	"time"
 
 	"github.com/go-zksync/toolkit/zksynctest/simulation/network"
 	"github.com/go-zksync/toolkit/zksynctest/simulation/surroundings"
@@ -14,15 +13,6 @@ func isNew35(op zkserver.OpCode) bool { return slices.Contains(surroundings.New3
 
 // newer reports whether a frame is a request that ZooKeeper 3.4 does not know.
 func newer(f network.Frame) bool { return request(f, isNew35) }
-
-// downgrade makes the servers answer requests that ZooKeeper 3.4 does not know with do, for d, as during an upgrade that
-// is taken back.
-func downgrade(d time.Duration, do zkserver.Action) func(*stage, network.Frame) {
-	return func(s *stage, _ network.Frame) {
-		match := func(op zkserver.Op) bool { return isNew35(op.Code) }
-		s.heal(d, s.server.Inject(zkserver.Fault{At: zkserver.BeforeCommit, Do: do, Match: match, Times: -1}).Remove)
-	}
-}
 
 // touch writes the data of each znode of the primitives again.
 func (s *stage) touch(network.Frame) {

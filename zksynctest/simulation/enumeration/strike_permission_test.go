@@ -29,14 +29,10 @@ func withhold(perm int32) func(*stage, network.Frame) {
 	}
 }
 
-// forbidReads makes the servers refuse to show data and lists to any client for T/4. Unlike an ACL, it hides no event: a
-// client that waits for an event which an ACL hides is not told of the change. Servers before 3.8.4 refuse no exists.
-func (s *stage) forbidReads(network.Frame) {
-	match := func(op zkserver.Op) bool {
-		return op.Code == zkserver.OpGetData || op.Code == zkserver.OpGetChildren || op.Code == zkserver.OpGetChildren2
-	}
-	refuse := zkserver.Error(int32(zkserver.ErrNoAuth))
-	s.heal(timeout/4, s.server.Inject(zkserver.Fault{At: zkserver.BeforeCommit, Do: refuse, Match: match, Times: -1}).Remove)
+// shows reports whether a request of an operation needs READ, on all servers. A refusal of these requests, unlike an ACL, hides
+// no event: a client that waits for an event which an ACL hides is not told of the change. Servers before 3.8.4 refuse no exists.
+func shows(op zkserver.OpCode) bool {
+	return op == zkserver.OpGetData || op == zkserver.OpGetChildren || op == zkserver.OpGetChildren2
 }
 
 // changePermissions changes the permissions in each entry of the ACL of a znode, if the znode exists.

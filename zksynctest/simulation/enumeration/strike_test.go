@@ -96,11 +96,11 @@ func internalError(at zkserver.Moment) func(*stage, network.Frame) {
 	}
 }
 
-// trouble makes the servers answer each request of some operations, of all clients, with an error for T/4.
-func trouble(at zkserver.Moment, answer zkserver.Action, ops func(zkserver.OpCode) bool) func(*stage, network.Frame) {
+// trouble applies an action to each request of some operations, of all clients, for d.
+func trouble(d time.Duration, at zkserver.Moment, do zkserver.Action, ops func(zkserver.OpCode) bool) func(*stage, network.Frame) {
 	return func(s *stage, _ network.Frame) {
 		match := func(op zkserver.Op) bool { return ops(op.Code) }
-		s.heal(timeout/4, s.server.Inject(zkserver.Fault{At: at, Do: answer, Match: match, Times: -1}).Remove)
+		s.heal(d, s.server.Inject(zkserver.Fault{At: at, Do: do, Match: match, Times: -1}).Remove)
 	}
 }
 
