@@ -24,10 +24,13 @@ type partitionList struct {
 	// ended has the czxids of the directories that were deleted. The next write of the order
 	// znode removes their parts of the claim table, which no other consumer may know.
 	ended map[int64]struct{}
+
+	readings readingList
 }
 
 // A quota returns the number of messages to pick. free is the number of messages that
-// are free as far as the view knows, and consumers the number of consumers.
+// are free as far as the view knows, and consumers the number of consumers. A nil quota picks
+// one message for a Take.
 type quota func(free, consumers int) int
 
 // A selection is a list of picked messages, and the state of the order znode that says
@@ -41,6 +44,8 @@ type selection struct {
 	// see claimTable.keepFree. They are determined with the pick: a message that another
 	// goroutine requeues before the claim is free, too.
 	passed []messageRef
+
+	reading *reading // of a Take
 }
 
 // apply makes the returned messages of a state wait, and adds the partition of the
@@ -110,12 +115,19 @@ func (l *partitionList) pick(most quota, st *orderState) (selection, nextWakeUp)
 			break
 		}
 		if p.hasFree(st, now) {
-			n := most(p.waiting.countDue(now), max(1, st.consumers))
+			n := 1
+			if most != nil {
+				n = most(p.waiting.countDue(now), max(1, st.consumers))
+			}
 			passed := p.passed(st)
 			// An event may have reported the deletion of the directory since hasFree: then there is
 			// no message, and the directory is stale.
 			if refs := p.pick(st, n, now); len(refs) > 0 || n == 0 {
-				return selection{refs, st, true, passed}, wake
+				sel := selection{refs: refs, at: st, free: true, passed: passed}
+				if most == nil {
+					sel.reading = l.readings.add(refs[0])
+				}
+				return sel, wake
 			}
 		}
 		// A message may have come into this partition, or into a new one, since the

@@ -107,6 +107,9 @@ func (c *tester) pick(most int) selection {
 	return sel
 }
 
+// one is a quota of one message.
+func one(int, int) int { return 1 }
+
 // claim claims picked messages, and reads them.
 func (c *tester) claim(sel selection) ([]*Delivery, bool) {
 	c.Helper()

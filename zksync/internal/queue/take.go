@@ -54,8 +54,7 @@ func (c *Consumer) Take(ctx context.Context, patient bool) (data []byte, ok bool
 	return nil, false, err
 }
 
-// one is the quota of a Take, and none of a wait for messages.
-func one(int, int) int  { return 1 }
+// none is the quota of a wait for messages.
 func none(int, int) int { return 0 }
 
 // A take is one Take. One goroutine uses it.
@@ -95,7 +94,7 @@ func (t *take) run(ctx context.Context) ([]byte, bool, error) {
 			}
 			looked = true
 		}
-		sel, err := v.next(ctx, one, wait, false)
+		sel, err := v.next(ctx, nil, wait, false)
 		if t.caller.Err() != nil && session.ClassOf(err) == session.ClassCancelled {
 			return nil, false, t.cancelled(err)
 		}
@@ -110,7 +109,7 @@ func (t *take) run(ctx context.Context) ([]byte, bool, error) {
 			last, again = r.path(), 0
 		}
 		began := time.Now()
-		data, done, err := t.remove(ctx, r, sel.at)
+		data, done, err := t.remove(ctx, sel.reading, sel.at)
 		t.took = time.Since(began) / 2 // a read and a removal
 		if done || err != nil {
 			return data, done, err
@@ -133,8 +132,13 @@ func (t *take) isOld(r messageRef, read time.Time, conn uint64) bool {
 
 // remove removes a picked message. It reports false without an error if the caller has
 // to look for another message.
-func (t *take) remove(ctx context.Context, r messageRef, st *orderState) ([]byte, bool, error) {
-	v := t.v
+func (t *take) remove(ctx context.Context, rd *reading, st *orderState) ([]byte, bool, error) {
+	v, r, followed := t.v, rd.ref, false
+	defer func() {
+		if !followed {
+			v.partitions.endReading(rd)
+		}
+	}()
 	// Read before the removal, whose answer has no data. The version in the transaction
 	// makes sure that the removed message has this data.
 	began, conn := time.Now(), v.s.Connection()
@@ -166,7 +170,11 @@ func (t *take) remove(ctx context.Context, r messageRef, st *orderState) ([]byte
 	}
 	// The transaction relies on no ephemeral of this session, so it may be sent again, and
 	// its outcome may be looked up, under another session.
-	e := v.cfg.Removals.Start(tx)[0]
+	e, err := v.partitions.send(ctx, rd, st, tx)
+	if e == nil {
+		v.partitions.requeue(r)
+		return nil, false, err
+	}
 	gone := true
 	err = e.Wait(t.removing)
 	unclear := commit.IsUnknown(err)
@@ -177,7 +185,8 @@ func (t *take) remove(ctx context.Context, r messageRef, st *orderState) ([]byte
 	}
 	if unclear && gone && t.removing.Err() != nil {
 		delivered := t.c.removing.has(r.message, stat.Czxid) // before follow, which may end it
-		t.follow(r, stat.Czxid, e)
+		followed = true
+		t.follow(rd, stat.Czxid)
 		if delivered {
 			return nil, false, t.cancelled(err) // see below
 		}
@@ -255,10 +264,11 @@ func isGone(ctx context.Context, s *session.Session, path string, czxid int64) (
 
 // follow waits in the background for a removal whose caller has gone. If the
 // removal fails, it requeues the message.
-func (t *take) follow(r messageRef, czxid int64, e *commit.Entry) {
-	v := t.v
+func (t *take) follow(rd *reading, czxid int64) {
+	v, r := t.v, rd.ref
 	follow := func() {
-		if e.Wait(v.life.cleanupCtx) == nil {
+		defer v.partitions.endReading(rd)
+		if rd.entry.Wait(v.life.cleanupCtx) == nil {
 			if t.c.removing.has(r.message, czxid) {
 				t.c.removing.end(r.message)
 			}

@@ -71,7 +71,10 @@ func (c *Committer) Start(txs ...Tx) []*Entry {
 	entries := make([]*Entry, len(txs))
 	var last *Entry
 	for i, t := range txs {
-		last = &Entry{Tx: t, c: c, after: last, done: make(chan struct{})}
+		if last != nil {
+			t.After = last
+		}
+		last = &Entry{Tx: t, c: c, done: make(chan struct{})}
 		entries[i] = last
 	}
 	c.enqueue(entries...)

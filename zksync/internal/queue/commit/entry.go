@@ -21,6 +21,8 @@ type Tx struct {
 	// transaction relies on no read. Otherwise Stale is called right before the transaction is sent,
 	// which ends with ErrStale if Stale reports true, or if it would have to be sent again.
 	Stale func() bool
+	// After is a transaction that has to happen before, or nil. If it fails, this one is not sent.
+	After *Entry
 }
 
 // largeMessage is the size from which on NewCreate checks whether a message fits into a
@@ -62,10 +64,9 @@ var ErrStale = errors.New("zksync: the data that was read may belong to an earli
 // An Entry is a Tx under way.
 type Entry struct {
 	Tx
-	c     *Committer
-	after *Entry // has to happen before; nil if there is none
-	done  chan struct{}
-	err   error // valid once done is closed; see Wait
+	c    *Committer
+	done chan struct{}
+	err  error // valid once done is closed; see Wait
 
 	// Guarded by c.mu:
 	finished  bool  // err is set
@@ -107,7 +108,7 @@ func (e *Entry) setLocked(err error) bool {
 	if e.finished {
 		return false
 	}
-	e.finished, e.err = true, err
+	e.finished, e.err, e.After = true, err, nil
 	if !e.deserted {
 		e.c.callerLeftLocked()
 	}

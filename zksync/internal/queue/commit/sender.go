@@ -19,7 +19,7 @@ const (
 	maxRepairs = 16
 )
 
-// errSkipped is the outcome of an entry if an entry that has to happen before has failed.
+// errSkipped is the outcome of an entry that relies on no read, if an entry that has to happen before has failed.
 var errSkipped = errors.New("zksync: not sent, because an earlier transaction failed")
 
 // A sender sends the requests of a Committer, one at a time. The run of the Committer
@@ -171,13 +171,15 @@ func (r *sender) prepare(room int, conn uint64) {
 	}
 	size := 0
 	for _, e := range c.entries {
-		if e.after != nil && e.after.finished && e.after.err != nil {
-			e.finishLocked(errSkipped)
-		}
-		if e.Stale != nil && (conn == 0 || e.Stale()) {
+		failed := e.After != nil && e.After.finished && e.After.err != nil
+		switch {
+		case e.finished:
+			continue
+		case e.Stale != nil && (failed || conn == 0 || e.Stale()):
 			e.finishLocked(ErrStale)
-		}
-		if e.finished {
+			continue
+		case failed:
+			e.finishLocked(errSkipped)
 			continue
 		}
 		size += e.Size
