@@ -151,7 +151,7 @@ var queueBugs = []bug{
 		"return s.MultiOnce(r.c.life, conn, ops...)", "return s.MultiOnce(r.c.life, 0, ops...)"}},
 		[]finder{tested("./zksync/internal/queue/commit", "^TestStaleBesideALostConnection$")}},
 	{"send a removal of a Take that waits for a connection", []edit{{"zksync/internal/queue/commit/sender.go",
-		"(conn == 0 || e.Stale())", "e.Stale()"}},
+		"(failed || conn == 0 || e.Stale())", "(failed || e.Stale())"}},
 		[]finder{tested("./zksync/internal/queue/commit", "^TestStaleBesideALostConnection$")}},
 	{"take a message by a read over an earlier connection", []edit{{"zksync/internal/queue/take.go",
 		" || s.Connection() != conn", " || conn == 1<<63"}},
