@@ -36,7 +36,7 @@ type freeing struct {
 	dir      string
 	numberOf func(string) (int32, bool)
 	waited   bool // until other clients consumed messages
-	gone     bool // the directory may have been deleted
+	gone     bool // the directory or markers in it may have been deleted
 }
 
 func (f *freeing) run(ctx context.Context) error {
@@ -150,6 +150,7 @@ func (f *freeing) deleteSome(ctx context.Context, markers []any) (stays bool, er
 		case class == session.ClassNotEmpty:
 			return true, nil // another program has created a znode below a marker
 		default:
+			f.gone = true // even if the directory has to stay, the marker of this process may have gone
 			return false, err
 		}
 	}

@@ -2,15 +2,18 @@ package commit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 // FreeNumber waits for the message that has the next number, also when the server's count of changes has wrapped.
@@ -84,5 +87,42 @@ func TestFreeNumberBesideManyMarkers(t *testing.T) { freeBesideMarkers(t, 50, fa
 func TestFreeNumberBesideAZnodeBelowAMarker(t *testing.T) {
 	for _, n := range []int{5, 50} {
 		freeBesideMarkers(t, n, true, true)
+	}
+}
+
+// A Put whose own marker has gone, because the markers beside a spent counter did not fit into one request, does not need it
+// for its outcome: the message is put once although the next request is lost (freeing.deleteSome: the line that sets gone).
+func TestPutAfterItsOwnMarkerWasFreed(t *testing.T) {
+	for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.BeforeReply} {
+		committing(t, func(t *testing.T, srv *zksynctest.Server, other *Committer, s *session.Session) {
+			must := func(err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			must(srv.Create("/q", nil))
+			must(srv.Create("/q/"+MarkersDir, nil))
+			c := New(other.m, "/q/"+MarkersDir, new(atomic.Bool))
+			defer c.Close(t.Context(), errors.New("closed"))
+			c.NumberOf = func(name string) (int32, bool) { return 1<<31 - 1, strings.HasPrefix(name, "qn-") }
+			must(c.do(t.Context(), creates("/q/qn-2147483647")))
+			must(srv.SetNextSequence("/q", 1<<31-1))
+			// Behind the marker of c, in order, so that the directory stays only after some markers have gone.
+			for i := range 50 {
+				must(srv.Create(fmt.Sprintf("/q/%s/marker-%02d", MarkersDir, i), nil))
+			}
+			must(srv.Create(fmt.Sprintf("/q/%s/marker-49/foreign", MarkersDir), nil))
+			put, err := c.NewCreate("/q", "qn-", nil)
+			must(err)
+			e := c.Start(put)[0]
+			synctest.Wait()
+			srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Path: "/q/qn-", At: at, Do: zksynctest.Disconnect})
+			must(srv.Delete("/q/qn-2147483647"))
+			if err := e.Wait(t.Context()); err != nil {
+				t.Errorf("lost %v: %v, want nil", at, err)
+			}
+			mustExist(t, srv, true, "/q/qn-2147483647")
+		}, session.WithMaxRequest(1024))
 	}
 }

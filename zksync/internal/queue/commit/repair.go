@@ -70,8 +70,7 @@ func (r *sender) repair(ctx context.Context, s *session.Session, dir string, err
 		f := freeing{s: s, dir: dir, numberOf: r.c.NumberOf}
 		failed = f.run(ctx)
 		if f.gone {
-			// The marker may have gone with the directory: it must not be needed for the outcome of
-			// the next request.
+			// The marker may have gone: it must not be needed for the outcome of the next request.
 			r.retireMarker(err)
 		}
 		if f.waited {
