@@ -148,7 +148,7 @@ func (d *Directory) Recreate(ctx context.Context, s *session.Session, wait bool,
 			case session.ClassOK, session.ClassNoNode, session.ClassNotEmpty, session.ClassBadVersion, session.ClassConnectionLost:
 				// The next listing shows what has become of the directory.
 			default:
-				return false, err
+				return false, fmt.Errorf("the sequence numbers of %s are used up, and it cannot be created anew with its %d bytes of data: %w", d.Path, stat.DataLength, err)
 			}
 			if err := s.Pause(ctx, round); err != nil {
 				return false, err

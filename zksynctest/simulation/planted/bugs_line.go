@@ -46,4 +46,8 @@ var lineBugs = []bug{
 		"		case !slices.ContainsFunc(names, leaves):\n",
 		"		case len(names) > 99 && !slices.ContainsFunc(names, leaves):\n"}},
 		[]finder{tested("./zksync", "TestSpentCounterBesideForeignChildren")}},
+	{"do not say that the numbers of a directory with large data are used up", []edit{{"zksync/internal/znode/directory.go",
+		"				return false, fmt.Errorf(\"the sequence numbers of %s are used up, and it cannot be created anew with its %d bytes of data: %w\", d.Path, stat.DataLength, err)\n",
+		"				return false, err\n"}},
+		[]finder{tested("./zksync", "^TestSpentCounterBesideLargeData$")}},
 }
