@@ -223,7 +223,7 @@ func (q *LocalQueue) resume(ctx context.Context) {
 	}
 	// From here on evict does not find the contender, and only this goroutine uses it.
 	q.timer.Stop()
-	_ = znode.AwaitAll(ctx, c.contention.looked)
+	_ = znode.AwaitClosed(ctx, c.contention.looked)
 	// A watch on this connection, and a lease proven alive: so the contender exists, no
 	// other contender was in line after the listing, and the session lives.
 	usable := c.contention.quiet() && c.lease.Hold() == nil

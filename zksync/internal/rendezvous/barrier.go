@@ -84,7 +84,7 @@ func (b *Barrier) Enter(ctx context.Context) (p *Participant, there int, err err
 	err = b.m.Retry(ctx, func(s *session.Session) error {
 		// A child that is still being deleted must not be counted beside a new one.
 		if b.settled != nil {
-			if err := znode.AwaitAll(ctx, b.settled); err != nil {
+			if err := znode.AwaitClosed(ctx, b.settled); err != nil {
 				return err
 			}
 		}

@@ -220,16 +220,14 @@ func Await(ctx context.Context, s *session.Session, w *session.Watch, over <-cha
 	}
 }
 
-// AwaitAll waits until all channels are closed. It fails if ctx ends first.
-func AwaitAll(ctx context.Context, all ...<-chan struct{}) error {
-	for _, closed := range all {
-		select {
-		case <-closed:
-		case <-ctx.Done():
-			return session.Cancelled(ctx)
-		}
+// AwaitClosed waits until a channel is closed. It fails if ctx ends first.
+func AwaitClosed(ctx context.Context, closed <-chan struct{}) error {
+	select {
+	case <-closed:
+		return nil
+	case <-ctx.Done():
+		return session.Cancelled(ctx)
 	}
-	return nil
 }
 
 // AwaitRemoval waits until the removals of znodes have ended. The channels are results of
