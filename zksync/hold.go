@@ -72,22 +72,40 @@ func (p *primitive) listContenders(ctx context.Context, op string, list func(con
 // errNoWork is the error of a call whose function is nil.
 var errNoWork = fmt.Errorf("%w: the function is nil, want one that does the work", ErrInvalidOption)
 
-// under calls fn under a hold, which it releases when fn returns or panics. It
+// An ownHold is a hold that a Do has acquired.
+type ownHold struct {
+	context.Context
+	s       *session.Session
+	release func() error
+}
+
+// under calls fn under a hold from acquire, which it releases when fn returns or panics. It
 // returns the error of fn, joined with the error of the release, which says that the
-// hold had been lost. Manager.Close waits for fn. op is for log lines.
-func (p *primitive) under(op string, held context.Context, s *session.Session, fn func(context.Context) error, release func() error) (err error) {
+// hold had been lost. Manager.Close waits for fn. op is for errors and log lines.
+func (p *primitive) under(op string, fn func(context.Context) error, acquire func() (ownHold, error)) (err error) {
+	if fn == nil {
+		return p.opError(op, errNoWork)
+	}
+	var held ownHold
+	var done func()
+	for done == nil {
+		if held, err = acquire(); err != nil {
+			return p.opError(op, err)
+		}
+		if done, err = held.s.Busy(); err != nil {
+			// The session has ended since the grant. fn was not called, so nothing depends on the
+			// hold, and the next acquire joins the line again or says that the Manager is closed.
+			_ = held.release()
+		}
+	}
 	defer func() {
-		if failed := release(); failed != nil {
+		if failed := held.release(); failed != nil {
 			err = errors.Join(err, failed)
 		}
 	}()
-	done, err := s.Busy()
-	if err != nil {
-		return err
-	}
 	defer done()
-	defer p.awaitReturn(op, held)()
-	return fn(held)
+	defer p.awaitReturn(op, held.Context)()
+	return fn(held.Context)
 }
 
 // returnTime is the time in which a function ends its work after the end of its context.

@@ -132,17 +132,17 @@ func (m *exclusive) Unlock() error {
 // ErrLost if the lock was lost before fn returned, and with ErrNotHeld if the lock
 // was unlocked or downgraded before: Do never unlocks a lock that was acquired later.
 // Otherwise Do fails like Lock, without having called fn, and with ErrInvalidOption if fn
-// is nil. Manager.Close waits for fn while the session is proven alive. An fn that
+// is nil. If the session is lost before fn was called, Do joins the line again.
+// Manager.Close waits for fn while the session is proven alive. An fn that
 // goes on for seconds after its context has ended is logged.
 func (m *exclusive) Do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
-	if fn == nil {
-		return m.opError("lock", errNoWork)
-	}
-	held, g, err := m.acquire(ctx, true, true)
-	if err != nil {
-		return m.opError("lock", err)
-	}
-	return m.under("lock", held, g.Session(), fn, func() error { return m.opError("unlock", m.held.End(g, m.in.Release)) })
+	return m.under("lock", fn, func() (ownHold, error) {
+		held, g, err := m.acquire(ctx, true, true)
+		if err != nil {
+			return ownHold{}, err
+		}
+		return ownHold{held, g.Session(), func() error { return m.opError("unlock", m.held.End(g, m.in.Release)) }}, nil
+	})
 }
 
 // Contenders returns the holders and then the waiting contenders in order, of all

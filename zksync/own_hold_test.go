@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
@@ -138,6 +139,33 @@ type meddledCtx struct {
 func (c meddledCtx) Value(key any) any {
 	c.derived()
 	return c.Context.Value(key)
+}
+
+// A Do or RDo whose session ends before its function was called joins the line again, as Lock does. To see this test
+// fail, have primitive.under return the error of Busy.
+func TestDoAfterALossBeforeTheFunction(t *testing.T) {
+	eachDoer(t, func(t *testing.T, srv *zksynctest.Server, m *session.Manager, name string, do doer) {
+		if name == "DoubleBarrier.Do" {
+			return // Enter has returned: the others may have continued, and Do must tell of the loss
+		}
+		first := live(t, m)
+		lose := sync.OnceFunc(func() {
+			must(t, srv.ExpireSession(first.ID()))
+			<-first.Done()
+		})
+		calls := 0
+		// The context of the hold is the first that is derived from a ctx without WithMaxWait.
+		err := do(meddledCtx{t.Context(), lose}, func(ctx context.Context) error {
+			calls++
+			return context.Cause(ctx)
+		})
+		if err != nil || calls != 1 || first.Err() == nil {
+			t.Errorf("%v after %d calls; the first session: %v", err, calls, first.Err())
+		}
+		if n := holds(srv); n > 0 {
+			t.Errorf("%d znodes are held", n)
+		}
+	})
 }
 
 // Run campaigns again if leadership is lost before its function was called. To see this test fail, have Election.term

@@ -109,15 +109,14 @@ func (rw *RWMutex) RUnlock() error {
 // except that it ends when fn returns. RDo returns the error of fn, joined with ErrLost if
 // a read lock that is held through this value was lost.
 func (rw *RWMutex) RDo(ctx context.Context, fn func(ctx context.Context) error) error {
-	if fn == nil {
-		return rw.opError("rlock", errNoWork)
-	}
-	g, err := rw.rlock(ctx, true)
-	if err != nil {
-		return rw.opError("rlock", err)
-	}
-	held, release := rw.r.Own(ctx, g)
-	return rw.under("rlock", held, g.Session(), fn, func() error { return rw.opError("runlock", release()) })
+	return rw.under("rlock", fn, func() (ownHold, error) {
+		g, err := rw.rlock(ctx, true)
+		if err != nil {
+			return ownHold{}, err
+		}
+		held, release := rw.r.Own(ctx, g)
+		return ownHold{held, g.Session(), func() error { return rw.opError("runlock", release()) }}, nil
+	})
 }
 
 // Downgrade turns the write lock that this value holds into a read lock, and no

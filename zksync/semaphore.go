@@ -119,15 +119,14 @@ func (s *Semaphore) released(n int, err error) error {
 // returns the error of fn, joined with ErrLost if n units that are held through this value
 // were lost. Otherwise it behaves like Mutex.Do.
 func (s *Semaphore) Do(ctx context.Context, n int, fn func(ctx context.Context) error) error {
-	if fn == nil {
-		return s.opError("acquire", errNoWork)
-	}
-	g, pl, err := s.acquire(ctx, n, true)
-	if err != nil {
-		return s.opError("acquire", err)
-	}
-	held, release := pl.Own(ctx, g)
-	return s.under("acquire", held, g.Session(), fn, func() error { return s.released(n, release()) })
+	return s.under("acquire", fn, func() (ownHold, error) {
+		g, pl, err := s.acquire(ctx, n, true)
+		if err != nil {
+			return ownHold{}, err
+		}
+		held, release := pl.Own(ctx, g)
+		return ownHold{held, g.Session(), func() error { return s.released(n, release()) }}, nil
+	})
 }
 
 // check returns the errors that can be known without a request.

@@ -90,7 +90,7 @@ var holdBugs = []bug{
 	{"let TryLock of a closed Manager wait for an Unlock", []edit{{"zksync/internal/line/line.go",
 		"		return session.ErrClosed\n", "		return nil\n"}},
 		[]finder{tested("./zksync", "^TestTryAfterClose$")}},
-	{"acquire a lock for a nil function", []edit{{"zksync/mutex.go",
+	{"acquire a lock for a nil function", []edit{{"zksync/hold.go",
 		"	if fn == nil {\n", "	if false {\n"}},
 		[]finder{tested("./zksync", "^TestNilWork$")}},
 	{"say nothing of work that goes on without its hold", []edit{{"zksync/hold.go",

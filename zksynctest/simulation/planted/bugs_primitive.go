@@ -76,4 +76,8 @@ var primitiveBugs = []bug{
 	{"create a spent directory again without its data", []edit{{"zksync/internal/znode/directory.go",
 		"	if len(data) > 0 {\n",
 		"	if len(data) > 0 && d.Lasting {\n"}}, []finder{tested("./zksync", "TestSpentCounterKeepsTheDataOfTheDirectory")}},
+	{"end a Do whose session is lost before its function is called", []edit{{"zksync/hold.go",
+		"\t\t\t_ = held.release()\n",
+		"\t\t\treturn errors.Join(err, held.release())\n"}},
+		[]finder{tested("./zksync", "^TestDoAfterALossBeforeTheFunction$")}},
 }
