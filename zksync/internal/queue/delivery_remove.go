@@ -138,8 +138,12 @@ func (d *Delivery) repair(ctx context.Context, to *Target, why error) (failed er
 		// Another producer has put into the target since its messages were counted.
 		return to.Gate.Refused(why)
 	case class == session.ClassNodeExists && (to.later || to.Dir == d.v.cfg.Path || to.Dir == d.ref.partition.dir):
-		// A number is free when the directory is empty: the message itself, or messages that its consumer
-		// has no room for meanwhile, may be in there.
+		// FreeNumber would wait for messages in the directory, which may have the message itself, or messages
+		// that its consumer has no room for meanwhile.
+		var skipped bool
+		if skipped, failed = commit.SkipNumber(ctx, s, to.Dir); skipped || failed != nil {
+			break
+		}
 		other := "another queue"
 		if to.later {
 			other = "another delay"
