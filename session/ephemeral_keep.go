@@ -241,8 +241,13 @@ func (n *owned) claim(f *failures) (ours bool, err error) {
 	// is missed.
 	defer w.Stop()
 	// A server before 3.9 tells every client that a znode exists, but sends no event to a client without the permission
-	// to read the znode.
-	if _, _, err := s.Children(e.ctx, n.path); ClassOf(err) == ClassNoAuth {
+	// to read the znode. The data are the smaller answer if there are children, whose list has no limit.
+	if stat.NumChildren > 0 {
+		_, _, err = s.Get(e.ctx, n.path)
+	} else {
+		_, _, err = s.Children(e.ctx, n.path)
+	}
+	if ClassOf(err) == ClassNoAuth {
 		return false, s.Pause(e.ctx, unwatchable)
 	}
 	_ = f.end(e.ctx, nil)

@@ -1,8 +1,10 @@
 package session_test
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -46,4 +48,36 @@ func TestEphemeralReplacedInItsSession(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A Conflict with a znode of many children breaks no connection, however small WithMaxAnswer is. To see this test fail,
+// list the children of the obstacle.
+func TestConflictWithALargeDirectory(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		for i := range 101 {
+			path := "/a"
+			if i > 0 {
+				path += fmt.Sprintf("/child-%020d", i)
+			}
+			if err := srv.Create(path, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m := srv.Connect(t, session.WithMaxAnswer(1024))
+		e := keepEphemeral(t, m, "/a", "x")
+		mustBe(t, e.Err(), session.ErrConflict)
+		for i := range 5 {
+			time.Sleep(time.Minute)
+			if err := srv.Set("/a", fmt.Append(nil, i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		if n := m.Stats().Connections; n != 1 {
+			t.Errorf("%d connections, want 1", n)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -98,4 +98,8 @@ var requestBugs = []bug{
 		"		if !k.unsure {\n",
 		"		if true {\n"}},
 		[]finder{tested("./zksync/internal/queue/commit", "^TestCloseDeletesNoRefusedMarker$")}},
+	{"list the children of a znode in the way of an Ephemeral", []edit{{"session/ephemeral_keep.go",
+		"\t\t_, _, err = s.Get(e.ctx, n.path)\n",
+		"\t\t_, _, err = s.Children(e.ctx, n.path)\n"}},
+		[]finder{tested("./session", "^TestConflictWithALargeDirectory$")}},
 }
