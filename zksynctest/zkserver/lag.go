@@ -39,7 +39,11 @@ func (s *Server) endLag(id int64) {
 		return
 	}
 	delete(s.en.lagging, id)
-	if !r.cut {
+	switch ep := r.ep.rep; {
+	case r.cut:
+	case ep.view != nil && !ep.asleep && r.ep.thaw == nil:
+		s.en.catchUpTo(r, ep.view) // the endpoint lags
+	default:
 		s.en.awaken(r)
 	}
 	s.en.discard(r)

@@ -247,6 +247,26 @@ func TestTheEndOfAnEndpointLagKeepsASessionLag(t *testing.T) {
 	})
 }
 
+// The end of the lag of a session does not end the lag of its endpoint: the session sees what the endpoint shows.
+func TestTheEndOfASessionLagKeepsTheEndpointLag(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *zkserver.Server) {
+		r := session(t, s, 30*time.Second)
+		s.Lag(r.id)
+		for _, path := range []string{"/before", "/behind"} {
+			if err := s.Create(path, nil); err != nil {
+				t.Fatal(err)
+			}
+			s.Endpoint(1).Lag()
+		}
+		r.want(zkserver.ErrNoNode, zkserver.OpExists, existsRec("/before"))
+		s.CatchUp(r.id)
+		r.want(0, zkserver.OpExists, existsRec("/before"))
+		r.want(zkserver.ErrNoNode, zkserver.OpExists, existsRec("/behind"))
+		s.Endpoint(1).CatchUp()
+		r.want(0, zkserver.OpExists, existsRec("/behind"))
+	})
+}
+
 // A thaw does not end a lag of the endpoint that began during the freeze.
 func TestLagOfAFrozenEndpoint(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {

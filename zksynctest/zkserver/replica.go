@@ -105,10 +105,17 @@ func (en *ensemble) awaken(r *replica) {
 }
 
 // catchUp brings r up to date: its watches fire for the missed changes, in their order.
-func (en *ensemble) catchUp(r *replica) {
-	r.view = nil
-	missed := r.missed
-	r.missed = nil
+func (en *ensemble) catchUp(r *replica) { en.catchUpTo(r, nil) }
+
+// catchUpTo is catchUp, but only to the view v if v is not nil.
+func (en *ensemble) catchUpTo(r *replica, v *view) {
+	r.view = v
+	end := slices.IndexFunc(r.missed, func(n news) bool { return v != nil && n.zxid > v.zxid })
+	if end < 0 {
+		end = len(r.missed)
+	}
+	missed := r.missed[:end]
+	r.missed = slices.Clone(r.missed[end:])
 	// In their order: a client sees the deletion of an ephemeral before its own connection ends.
 	for i := range missed {
 		n := &missed[i]
@@ -162,7 +169,7 @@ func (s *Server) tellEnd(sess *session, but *conn) {
 			}
 		}
 		if r.view != nil && !r.cut {
-			r.missed = append(r.missed, news{ended: sess})
+			r.missed = append(r.missed, news{zxid: s.data.Zxid, ended: sess})
 		}
 	}
 }

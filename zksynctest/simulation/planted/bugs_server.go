@@ -139,4 +139,8 @@ var serverBugs = []bug{
 		"	\"readonlymode.enabled\":                   \"ReadOnlyMode\",\n",
 		""}},
 		[]finder{tested("./zksynctest/zkserver", "^TestConfigFile$")}},
+	{"server: end the lag of an endpoint with the lag of a session", []edit{{"zksynctest/zkserver/lag.go",
+		"\tcase ep.view != nil && !ep.asleep && r.ep.thaw == nil:\n",
+		"\tcase r.cut && ep != nil:\n"}},
+		[]finder{tested("./zksynctest/zkserver", "^TestTheEndOfASessionLagKeepsTheEndpointLag$")}},
 }
