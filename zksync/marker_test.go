@@ -44,10 +44,11 @@ func TestPutWhileTheMarkerIsMade(t *testing.T) {
 	}
 }
 
-// Somebody writes to a marker while a request is lost: neither Put nor Take reports a
+// Somebody writes to a marker while a request is lost, also the data that it has: neither Put nor Take reports a
 // success that has not happened (commit: the data in marker.readOutcome).
 func TestMarkerIsWrittenToWhileARequestIsLost(t *testing.T) {
-	for _, c := range []struct{ op, data string }{{"Put", "an operator"}, {"Take", "an operator"}, {"Put", ""}, {"Take", ""}} {
+	const same = "the same data"
+	for _, c := range []struct{ op, data string }{{"Put", "an operator"}, {"Take", "an operator"}, {"Put", ""}, {"Take", ""}, {"Put", same}, {"Take", same}} {
 		t.Run(c.op+" "+c.data, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 				op := c.op
@@ -61,7 +62,11 @@ func TestMarkerIsWrittenToWhileARequestIsLost(t *testing.T) {
 				}
 				f := zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMulti, At: zksynctest.BeforeCommit, Do: zksynctest.Call(func() {
 					for _, path := range markers(t, srv) {
-						must(t, srv.Set(path, []byte(c.data)))
+						data := []byte(c.data)
+						if c.data == same {
+							data, _ = srv.Get(path)
+						}
+						must(t, srv.Set(path, data))
 					}
 				})}
 				srv.Inject(f)

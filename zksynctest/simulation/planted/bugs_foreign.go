@@ -161,4 +161,7 @@ var foreignBugs = []bug{
 	{"semaphore: keep a pool for each release of units that are not held", []edit{{"zksync/internal/line/units.go",
 		"	pl := u.pools[n] // not", "	pl := u.pools[n]\n	u.pools[n] = &Pool{} // not"}},
 		[]finder{tested("./zksync/internal/line", "^TestReleaseOfUnitsThatAreNotHeldKeepsNothing$")}},
+	{"take another client's write of a marker's own data for a request", []edit{{"zksync/internal/queue/commit/marker.go",
+		"\"%s %d\", m, version)", "\"%s %d\", m, 0)"}},
+		[]finder{tested("./zksync", "^TestMarkerIsWrittenToWhileARequestIsLost$")}},
 }

@@ -46,7 +46,7 @@ func (c *Committer) NewCreate(dir, name string, data []byte) (Tx, error) {
 	}
 	// A request also writes the marker, whose name is as long as znode.GUIDForm, and a request
 	// that moves the message deletes it.
-	size, err := c.m.MultiSize(&zk.SetDataRequest{Path: znode.Join(c.sender.marker.dir, znode.GUIDForm), Data: []byte(requestMark)}, create, &zk.DeleteRequest{Path: create.Path})
+	size, err := c.m.MultiSize(&zk.SetDataRequest{Path: znode.Join(c.sender.marker.dir, znode.GUIDForm), Data: requestMark.raising(maxMarkerVersion)}, create, &zk.DeleteRequest{Path: create.Path})
 	if err != nil {
 		return Tx{}, err
 	}

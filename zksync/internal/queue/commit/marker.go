@@ -1,8 +1,10 @@
 package commit
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -26,9 +28,15 @@ const (
 
 // The data of a marker tell what has written it last: a request, or a fence that stops one.
 const (
-	requestMark = "request"
-	fenceMark   = "fence"
+	requestMark markKind = "request"
+	fenceMark   markKind = "fence"
 )
+
+type markKind string
+
+// raising returns the data of a write that raises the version to version. The data names the version: another
+// client may write the data again that the marker has, and raises the version, too.
+func (m markKind) raising(version int32) []byte { return fmt.Appendf(nil, "%s %d", m, version) }
 
 // A marker is the znode whose version tells which requests of a Committer have
 // happened. The run of the Committer uses it.
@@ -46,7 +54,7 @@ type marker struct {
 
 // bump returns the operation that raises the version.
 func (k *marker) bump() any {
-	return &zk.SetDataRequest{Path: k.path, Data: []byte(requestMark), Version: k.version}
+	return &zk.SetDataRequest{Path: k.path, Data: requestMark.raising(k.version + 1), Version: k.version}
 }
 
 // ensure creates the marker if it does not exist.
@@ -108,7 +116,7 @@ var errMarkerMoved = errors.New("another client has written to the marker")
 // fence raises the version, so that no request that was sent before can happen any
 // more, and reports whether the last request has happened.
 func (k *marker) fence(ctx context.Context, s *session.Session) (happened bool, err error) {
-	_, err = s.Set(ctx, k.path, []byte(fenceMark), k.version)
+	_, err = s.Set(ctx, k.path, fenceMark.raising(k.version+1), k.version)
 	switch session.ClassOf(err) {
 	case session.ClassOK:
 		k.version++
@@ -126,17 +134,18 @@ func (k *marker) fence(ctx context.Context, s *session.Session) (happened bool, 
 // another version than expected: the request or an earlier try of the fence has raised it.
 func (k *marker) readOutcome(ctx context.Context, s *session.Session) (happened bool, err error) {
 	data, stat, err := s.Get(ctx, k.path)
+	happened = bytes.Equal(data, requestMark.raising(k.version+1))
 	switch class := session.ClassOf(err); {
 	case class == session.ClassNoNode || class == session.ClassNoAuth:
 		return false, unknown(err)
 	case err != nil:
 		return false, err
-	case stat.Version != k.version+1, string(data) != requestMark && string(data) != fenceMark:
+	case stat.Version != k.version+1, !happened && !bytes.Equal(data, fenceMark.raising(k.version+1)):
 		// A request and a fence raise the version by one, and leave their marks.
 		return false, unknown(errMarkerMoved)
 	}
 	k.version++
-	return string(data) == requestMark, nil
+	return happened, nil
 }
 
 // remove deletes the marker and the earlier markers. No request follows.
