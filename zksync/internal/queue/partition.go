@@ -167,6 +167,17 @@ func (p *partition) insert(it Item) {
 	}
 }
 
+// leave ends the pick of a message that will not wait again, and reports whether the directory must be listed again. A
+// listing meanwhile has left a later message of the same name out.
+func (p *partition) leave(it Item) bool {
+	delete(p.picked, it.Name)
+	repeats := p.ref(it).mayRepeat()
+	if repeats {
+		p.listing.markStale()
+	}
+	return repeats
+}
+
 // requeue makes a picked message wait again.
 func (p *partition) requeue(it Item) {
 	delete(p.picked, it.Name)

@@ -180,11 +180,13 @@ func (l *partitionList) forget(r messageRef) {
 	st := l.order.known()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(r.partition.picked, r.Name)
+	if r.partition.leave(r.Item) {
+		l.changed.notify()
+		return
+	}
 	// The removal of a message does not write the order znode. If the message was returned
-	// before, the claim table still says so, and the message must not wait again. (When the
-	// counter of a directory is spent, the next message has the same name.)
-	if !r.mayRepeat() && (st == nil || st.table.hasEntry(r.key())) {
+	// before, the claim table still says so, and the message must not wait again.
+	if st == nil || st.table.hasEntry(r.key()) {
 		r.partition.gone[r.Name] = struct{}{}
 	}
 }

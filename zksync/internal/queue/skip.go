@@ -16,10 +16,11 @@ import (
 const slowPause = time.Minute
 
 // skip leaves a picked message in the queue and does not pick it again, so that the other
-// messages are delivered. A message whose answer was too slow is picked again after a time.
+// messages are delivered. A message whose answer was too slow is picked again after a time, as is a message whose name
+// another one may have by then.
 func (v *view) skip(r messageRef, why error) {
 	v.partitions.skip(r)
-	if session.IsAnswerTooSlow(why) {
+	if session.IsAnswerTooSlow(why) || r.mayRepeat() {
 		v.unskipLater(r)
 	}
 	if count, log := v.skips.add(fmt.Errorf("skipped %s: %w", r.path(), why)); log {

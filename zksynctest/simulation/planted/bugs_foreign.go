@@ -164,4 +164,10 @@ var foreignBugs = []bug{
 	{"take another client's write of a marker's own data for a request", []edit{{"zksync/internal/queue/commit/marker.go",
 		"\"%s %d\", m, version)", "\"%s %d\", m, 0)"}},
 		[]finder{tested("./zksync", "^TestMarkerIsWrittenToWhileARequestIsLost$")}},
+	{"list a directory with a spent counter again only after an event", []edit{{"zksync/internal/queue/partition.go",
+		"	if repeats {\n		p.listing.markStale()\n", "	if repeats {\n"}},
+		[]finder{tested("./zksync/internal/queue", "^TestMessageOfARepeatedName$")}},
+	{"skip for ever a message whose name may be another one's", []edit{{"zksync/internal/queue/skip.go",
+		" || r.mayRepeat() {", " {"}},
+		[]finder{tested("./zksync/internal/queue", "^TestMessageOfARepeatedName$")}},
 }
