@@ -30,11 +30,21 @@ const failures = `2  wrong usage
 
 var pages = map[string]page{
 	"run": {
-		"zklock run [-lock | -rlock | -sem N | -elect] [-try | -wait DURATION] [OPTION ...] PATH [--] COMMAND [ARGUMENT ...]",
+		"zklock run [-lock | -rlock | -wlock | -sem N | -elect] [-try | -wait DURATION] [OPTION ...] PATH [--] COMMAND [ARGUMENT ...]",
 		`Runs COMMAND while the lock at PATH is held, as flock(1) does on one machine.
-PATH is created if it does not exist. Without -rlock, -sem or -elect it is a
-lock that excludes all others: the InterProcessMutex of Curator, and the Mutex
-of this toolkit.
+PATH is created if it does not exist. Use one kind of lock for a path, since
+different kinds do not exclude each other:
+
+    -lock           the default, as flock -x: excludes every other -lock, the
+                    Mutex of this toolkit and the InterProcessMutex of Curator
+    -rlock, -wlock  as flock -s and -x: one -wlock excludes every -rlock and
+                    every other -wlock, the RWMutex of this toolkit and the
+                    InterProcessReadWriteLock of Curator
+    -sem N          a unit of a semaphore, excludes the holders after N units
+    -elect          an election, excludes every other -elect
+
+So a -lock runs beside an -rlock or a -wlock of the same path: give -wlock where
+others give -rlock.
 
 COMMAND gets the terminal's foreground and finds its fencing token in
 ZKSYNC_TOKEN. The token is greater than the token of every earlier holder, so a

@@ -36,6 +36,9 @@ func (r *runCommand) holder(m *session.Manager) holder {
 	case r.rlock:
 		rw := zksync.NewRWMutex(m, r.path, id)
 		return holder{waiting(rw.RLockContext, rw.TryRLockContext), rw.RUnlock}
+	case r.wlock:
+		rw := zksync.NewRWMutex(m, r.path, id)
+		return holder{waiting(rw.LockContext, rw.TryLockContext), rw.Unlock}
 	case r.units > 0:
 		s := zksync.NewSemaphore(m, r.path, r.units, id)
 		return holder{waiting(

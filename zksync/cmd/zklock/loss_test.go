@@ -241,7 +241,7 @@ func TestTheHolderIsNamed(t *testing.T) {
 	}
 }
 
-// Readers share, a semaphore limits, and each command finds its token.
+// Readers share, a writer excludes them and other writers, a semaphore limits, and each command finds its token.
 func TestModes(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		path, m := servers.Path(t), srv.Connect(t, session.WithTimeout(10*time.Second))
@@ -253,6 +253,7 @@ func TestModes(t *testing.T) {
 			t.Fatal(err)
 		}
 		at("-try", "-rlock", path+"/rw", "sh", "-c", "echo token $ZKSYNC_TOKEN").want(t, 0, "token ")
+		at("-try", "-wlock", path+"/rw", "true").want(t, 1)
 		if err := rw.RUnlock(); err != nil {
 			t.Fatal(err)
 		}
@@ -260,6 +261,13 @@ func TestModes(t *testing.T) {
 			t.Fatal(err)
 		}
 		at("-try", "-rlock", path+"/rw", "true").want(t, 1)
+		at("-try", "-wlock", path+"/rw", "true").want(t, 1)
+		// Different kinds of locks do not exclude each other, as the manual says.
+		at("-try", path+"/rw", "true").want(t, 0)
+		if err := rw.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		at("-try", "-wlock", path+"/rw", "sh", "-c", "echo token $ZKSYNC_TOKEN").want(t, 0, "token ")
 		sem := zksync.NewSemaphore(m, path+"/sem", 2)
 		if err := sem.Acquire(t.Context(), 1); err != nil {
 			t.Fatal(err)

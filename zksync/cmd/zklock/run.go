@@ -15,21 +15,22 @@ import (
 
 // A runCommand runs a command while something is held.
 type runCommand struct {
-	lock, rlock, elect bool
-	units              int
-	try                bool
-	wait               time.Duration
-	grace              time.Duration
-	conflict           int
-	id                 string
-	quiet              bool
-	path               string
-	command            []string
+	lock, rlock, wlock, elect bool
+	units                     int
+	try                       bool
+	wait                      time.Duration
+	grace                     time.Duration
+	conflict                  int
+	id                        string
+	quiet                     bool
+	path                      string
+	command                   []string
 }
 
 func (r *runCommand) flags(fs *flag.FlagSet) {
-	fs.BoolVar(&r.lock, "lock", false, "hold a lock that excludes all others; the default")
-	fs.BoolVar(&r.rlock, "rlock", false, "hold a read lock")
+	fs.BoolVar(&r.lock, "lock", false, "hold a lock that excludes every other -lock; the default")
+	fs.BoolVar(&r.rlock, "rlock", false, "hold a read lock, which excludes -wlock")
+	fs.BoolVar(&r.wlock, "wlock", false, "hold a write lock, which excludes -rlock and every other -wlock")
 	fs.Func("sem", "hold one of `N` units of a semaphore", func(text string) (err error) {
 		if r.units, err = strconv.Atoi(text); err != nil || r.units < 1 {
 			return errors.New("want the number of units, 1 or more")
@@ -47,7 +48,7 @@ func (r *runCommand) flags(fs *flag.FlagSet) {
 
 func (r *runCommand) parse(args []string) error {
 	modes := 0
-	for _, given := range []bool{r.lock, r.rlock, r.elect, r.units != 0} {
+	for _, given := range []bool{r.lock, r.rlock, r.wlock, r.elect, r.units != 0} {
 		if given {
 			modes++
 		}
@@ -58,7 +59,7 @@ func (r *runCommand) parse(args []string) error {
 	case len(args) == 1:
 		return errors.New("no command to run")
 	case modes > 1:
-		return errors.New("give one of -lock, -rlock, -sem and -elect")
+		return errors.New("give one of -lock, -rlock, -wlock, -sem and -elect")
 	case r.elect && (r.try || r.wait != 0):
 		return errors.New("-try and -wait do not go with -elect")
 	case r.try && r.wait != 0:
