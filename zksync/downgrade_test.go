@@ -155,3 +155,32 @@ func TestDowngradeOfALostLock(t *testing.T) {
 		})
 	}
 }
+
+// A Downgrade with the context of the write lock, which Downgrade ends, fails at once, and the write lock stays. Breaks
+// if Grant.Ends returns false.
+func TestDowngradeWithTheContextOfTheLock(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		rw := zksync.NewRWMutex(srv.Connect(t), path)
+		must(t, rw.Do(t.Context(), func(held context.Context) error {
+			derived, cancel := context.WithTimeout(held, time.Minute)
+			defer cancel()
+			mustBe(t, rw.Downgrade(held), zksync.ErrInvalidOption, "downgrade", path)
+			reading, err := rw.DowngradeContext(derived)
+			mustBe(t, err, zksync.ErrInvalidOption, "downgrade", path)
+			if reading != nil || held.Err() != nil {
+				t.Errorf("the context of a read lock is %v, and the context of the write lock has ended with %v", reading, context.Cause(held))
+			}
+			wantNames(t, srv, writeName)
+			return nil
+		}))
+		wantNames(t, srv)
+		// The context of an earlier lock, or of another value, is no context of this lock.
+		other := zksync.NewRWMutex(srv.Connect(t), path+"2")
+		held, err := other.LockContext(t.Context())
+		must(t, err)
+		must(t, rw.Lock(held))
+		must(t, rw.Downgrade(held))
+		must(t, rw.RUnlock())
+		must(t, other.Unlock())
+	})
+}

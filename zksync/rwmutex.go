@@ -2,6 +2,7 @@ package zksync
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync/internal/line"
@@ -122,7 +123,11 @@ func (rw *RWMutex) RDo(ctx context.Context, fn func(ctx context.Context) error) 
 // Downgrade turns the write lock that this value holds into a read lock, and no
 // writer gets the lock in between. Call RUnlock in place of Unlock from then on.
 //
-// It fails with ErrNotHeld if this value holds no write lock. After any other error
+// ctx must not end with the write lock: the context of its LockContext or Do, or a context
+// derived from it, is refused with ErrInvalidOption, and the write lock is still held.
+// Pass the context from before the lock.
+//
+// Downgrade fails with ErrNotHeld if this value holds no write lock. After any other error
 // nothing is held, and no Unlock or RUnlock is needed: the lock had been lost
 // (ErrLost), or Downgrade released it because ctx ended before the outcome was known,
 // or because the server refused the request.
@@ -139,8 +144,15 @@ func (rw *RWMutex) DowngradeContext(ctx context.Context) (context.Context, error
 	return rw.r.Context(ctx, g), rw.opError("downgrade", err)
 }
 
+// errOwnContext is the error of a Downgrade that would end its own ctx.
+var errOwnContext = fmt.Errorf("%w: ctx is the context of the write lock, which Downgrade ends, want the context from before the lock; the write lock is still held", ErrInvalidOption)
+
 func (rw *RWMutex) downgrade(ctx context.Context) (reader *line.Grant, err error) {
-	err = rw.held.End(rw.held.Get(), func(writer *line.Grant) (err error) {
+	held := rw.held.Get()
+	if held.Ends(ctx) {
+		return nil, errOwnContext
+	}
+	err = rw.held.End(held, func(writer *line.Grant) (err error) {
 		reader, err = rw.r.Downgrade(ctx, &rw.in, writer)
 		return err
 	})

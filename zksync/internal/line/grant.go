@@ -92,13 +92,16 @@ func (g *Grant) newContext(parent context.Context) (context.Context, context.Can
 // Context derives the context of a hold without a pool from the caller's context. Call
 // it before the hold can end.
 func (g *Grant) Context(parent context.Context) context.Context {
-	ctx, cancel := g.newContext(parent)
+	ctx, cancel := g.newContext(context.WithValue(parent, g, true))
 	g.endContext = cancel
 	if err := g.follow(cancel); err != nil {
 		cancel(err)
 	}
 	return ctx
 }
+
+// Ends reports whether ctx ends with this hold: it is the result of Context, or derived from it.
+func (g *Grant) Ends(ctx context.Context) bool { return ctx.Value(g) != nil }
 
 // end ends the context of a hold without a pool, if it has one: with the loss that it
 // returns, or with ErrReleased.
