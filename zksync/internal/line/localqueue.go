@@ -51,12 +51,13 @@ type LocalQueue struct {
 
 // Acquire waits for a hold. Call Release to end the hold.
 func (q *LocalQueue) Acquire(ctx context.Context) (*Grant, error) {
-	if err := q.startTurn(ctx); err != nil {
+	waited, err := q.startTurn(ctx)
+	if err != nil {
 		return nil, err
 	}
 	if err := q.reach(ctx); err != nil {
 		q.endTurn(nil)
-		return nil, err
+		return nil, afterTurn(ctx, waited, err)
 	}
 	return q.shared.grant, nil
 }
@@ -86,9 +87,11 @@ func (q *LocalQueue) Release(g *Grant) error {
 	return q.endTurn(g)
 }
 
-// startTurn waits for the fair mutex. Call endTurn to leave it.
-func (q *LocalQueue) startTurn(ctx context.Context) error {
-	return q.turn.lock(ctx, q.Manager.Done(), func() *session.Wait {
+// startTurn waits for the fair mutex, and returns the length of the wait. Call endTurn to leave
+// the fair mutex.
+func (q *LocalQueue) startTurn(ctx context.Context) (waited time.Duration, err error) {
+	began := time.Now()
+	err = q.turn.lock(ctx, q.Manager.Done(), func() *session.Wait {
 		return q.Manager.StartWait(q.Op, q.Dir.Path, func(context.Context) error {
 			if q.Lost != nil {
 				if lost := q.Lost(); lost != nil {
@@ -98,6 +101,23 @@ func (q *LocalQueue) startTurn(ctx context.Context) error {
 			return fmt.Errorf("among %d goroutines of this process that use the same value, while another one holds it or is in line (locks are not reentrant)", q.turn.length())
 		})
 	})
+	return time.Since(began), err
+}
+
+// minTurnWait is how long a wait for the fair mutex must be to be part of a reason.
+const minTurnWait = time.Millisecond
+
+// afterTurn adds the wait of startTurn to the error of a call that ctx has ended later. If ctx
+// ends right after the fair mutex was handed over, that wait is the only reason.
+func afterTurn(ctx context.Context, waited time.Duration, err error) error {
+	if waited < minTurnWait || ctx.Err() == nil || session.ClassOf(err) != session.ClassCancelled {
+		return err
+	}
+	reason := fmt.Errorf("waiting for %v behind another goroutine of this process that uses the same value", waited.Round(time.Millisecond))
+	if then := session.WaitReason(err); then != nil {
+		reason = fmt.Errorf("%w; then %w", reason, then)
+	}
+	return session.CancelledWaiting(ctx, reason)
 }
 
 // reach waits until the shared contender is granted. If the session is lost, a new

@@ -149,7 +149,8 @@ func (u *Units) room() (int, error) {
 
 // stand waits for the local queue, for the lock, and for n units.
 func (u *Units) stand(ctx context.Context, n int) (g *Grant, err error) {
-	if err := u.local.startTurn(ctx); err != nil {
+	waited, err := u.local.startTurn(ctx)
+	if err != nil {
 		return nil, err
 	}
 	// A new session must not cost this goroutine its turn.
@@ -174,7 +175,7 @@ func (u *Units) stand(ctx context.Context, n int) (g *Grant, err error) {
 		return err
 	})
 	u.local.endTurn(nil)
-	return g, err
+	return g, afterTurn(ctx, waited, err)
 }
 
 // try is stand without waiting. It returns nil if the units are not free.
