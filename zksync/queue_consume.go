@@ -50,7 +50,7 @@ func (q *queue) Chan() <-chan []byte {
 // The receiver settles each message by Ack, Nack, Retry or MoveTo. No further message
 // comes while as many messages as WithPrefetch allows, 128 by default, are not settled:
 // a loop that starts a goroutine for each message has 128 of them at work, and no other
-// consumer gets their messages meanwhile.
+// consumer gets their messages meanwhile. A wait for that is logged at the level Info.
 func (q *queue) Messages() <-chan *Message {
 	return startDelivery(q, "Messages", q.newMessage)
 }
@@ -113,7 +113,8 @@ func startDelivery[T any](q *queue, mode string, value func(*engine.Delivery) T)
 //		...
 //	}
 //
-// The loop ends with an error and no message when ctx ends, and when the channel of
+// The loop ends with an error and no message when ctx ends (the error says if no message
+// came because too many are not settled), and when the channel of
 // Messages is closed: then the error is the one of Err. The end of a loop leaves the value
 // open, and another loop may begin. The receiver must settle each message; see Messages.
 func (q *queue) All(ctx context.Context) iter.Seq2[*Message, error] {
@@ -121,7 +122,7 @@ func (q *queue) All(ctx context.Context) iter.Seq2[*Message, error] {
 		messages := q.Messages()
 		for {
 			if ctx.Err() != nil {
-				yield(nil, q.opError("consume", session.Cancelled(ctx)))
+				yield(nil, q.opError("consume", session.CancelledWaiting(ctx, q.consumer.Unsettled())))
 				return
 			}
 			select {

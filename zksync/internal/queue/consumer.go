@@ -2,7 +2,9 @@ package queue
 
 import (
 	"context"
+	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-zksync/toolkit/session"
 )
@@ -15,6 +17,7 @@ type Consumer struct {
 	skips    skipCount
 	opening  chan struct{} // held by the goroutine that opens a ledger
 	ledger   *ledger       // of the last session with claims; nil if this consumer claims nothing; guarded by opening
+	full     atomic.Bool   // the receiver has as many messages as Config.Prefetch allows, and has settled none of them
 
 	mu   sync.Mutex
 	view *view
@@ -79,6 +82,19 @@ func (c *Consumer) viewOf(s *session.Session) *view {
 // Skipped returns how many messages this consumer has skipped, and the reason for the
 // last skip.
 func (c *Consumer) Skipped() (int, error) { return c.skips.get() }
+
+// Unsettled returns an error if no message comes before the receiver has settled one, and nil otherwise.
+func (c *Consumer) Unsettled() error {
+	if !c.full.Load() {
+		return nil
+	}
+	return fmt.Errorf("waiting %w", c.cfg.errUnsettled())
+}
+
+// errUnsettled is what a stream waits for whose receiver settles no message.
+func (cfg *Config) errUnsettled() error {
+	return fmt.Errorf("for Ack, Nack, Retry or MoveTo: %[1]d of %[1]d messages are not settled (see WithPrefetch)", cfg.Prefetch)
+}
 
 // ObserveLength tells the observer of the Manager how long the queue is.
 func (c *Consumer) ObserveLength(n int) { c.cfg.observeLength(n) }

@@ -63,6 +63,13 @@ func (w *prefetchWindow) isFull(claims int) bool {
 	return claims >= w.limit
 }
 
+// allReceived reports whether no message waits for the receiver.
+func (w *prefetchWindow) allReceived() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.waiting == 0
+}
+
 // waitForRoom waits until there is room for a part of the window. unsettled counts the
 // claims. It calls blocked before it waits.
 func (w *prefetchWindow) waitForRoom(ctx context.Context, unsettled func() int, blocked func()) error {

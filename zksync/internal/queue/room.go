@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
@@ -158,17 +160,25 @@ func (l *ledger) mostClaims(table int, picked []messageRef) int {
 	return max(1, len(l.claims)+len(picked)+min(inLedger, inTable)/nameBytes)
 }
 
-// waitForRoom waits until there is room for claims. It starts the wait full if it lacks only room for names.
+// waitForRoom waits until there is room for claims. It starts the wait full if it lacks only room for names. A wait for a
+// receiver that settles nothing is logged at the level Info: the receiver may be at work.
 func (p *stream) waitForRoom(ctx context.Context, v *view, line *idleLine, full **session.Wait) error {
 	var again *time.Timer
+	var unsettled *session.Wait
 	defer func() {
 		if again != nil {
 			again.Stop()
 		}
+		unsettled.Stop()
+		p.c.full.Store(false)
 	}()
 	return p.window.waitForRoom(ctx, v.claims.unsettled, func() {
 		line.leave() // a consumer without room must not hold up the line
 		n := v.claims.unsettled()
+		if unsettled == nil && n >= p.c.cfg.Prefetch && p.window.allReceived() {
+			p.c.full.Store(true)
+			unsettled = p.c.cfg.Manager.StartWaitAt(zap.InfoLevel, "consume", p.c.cfg.Path, func(context.Context) error { return p.c.cfg.errUnsettled() })
+		}
 		if again != nil || n >= p.c.cfg.Prefetch || !p.window.isFull(n) {
 			return
 		}
