@@ -15,7 +15,10 @@ import (
 // On the server it is the znode path itself, as with Curator's DistributedBarrier,
 // which opens and closes the same gates. The znode is persistent: a gate stays closed
 // when the process that set it has gone.
-type Barrier struct{ primitive }
+type Barrier struct {
+	_ noCopy
+	primitive
+}
 
 // NewBarrier returns the gate at path. WithMaxWait bounds Wait.
 func NewBarrier(m *session.Manager, path string, opts ...BarrierOption) *Barrier {
@@ -23,7 +26,7 @@ func NewBarrier(m *session.Manager, path string, opts ...BarrierOption) *Barrier
 	if p.err == nil && path == "/" {
 		p.err = fmt.Errorf(`%w: "/" always exists, want a gate as "/app/gate"`, session.ErrInvalidPath)
 	}
-	return &Barrier{p}
+	return &Barrier{primitive: p}
 }
 
 // Set closes the gate, and creates the directories above it if they are missing. It is

@@ -35,6 +35,7 @@ import (
 //
 // A DoubleBarrier must not be copied.
 type DoubleBarrier struct {
+	_ noCopy
 	primitive
 	n       int
 	barrier *rendezvous.Barrier

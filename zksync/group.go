@@ -17,11 +17,14 @@ import (
 // A Group is the set of members that have joined it at a path and are alive. A member is
 // an ephemeral znode, path/id, with the member's data, so that any client in any language
 // can read the directory. A process need not be a member to list or watch the members.
-type Group struct{ primitive }
+type Group struct {
+	_ noCopy
+	primitive
+}
 
 // NewGroup returns the group at path. The first Join creates the directory.
 func NewGroup(m *session.Manager, path string, opts ...GroupOption) *Group {
-	return &Group{newPrimitive("Group", m, path, opts)}
+	return &Group{primitive: newPrimitive("Group", m, path, opts)}
 }
 
 // A Member is a member of a Group: the membership that Join returns, or a member that

@@ -33,6 +33,12 @@ type primitive struct {
 	err  error // of the path or the options: every call fails with it
 }
 
+// A noCopy makes go vet report copies of the struct that has it.
+type noCopy struct{}
+
+func (*noCopy) Lock()   {}
+func (*noCopy) Unlock() {}
+
 func newPrimitive[O Option](name string, m *session.Manager, path string, opts []O) primitive {
 	cfg, err := newConfig(name, m, path, opts)
 	return primitive{m: m, path: path, cfg: cfg, err: err}

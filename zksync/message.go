@@ -17,6 +17,8 @@ import (
 // under which it was claimed. All methods may be called from any goroutine. See the
 // package for the life of a message.
 type Message struct {
+	_ noCopy
+
 	// Data is the receiver's to keep and to change.
 	Data []byte
 

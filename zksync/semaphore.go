@@ -35,6 +35,7 @@ import (
 // all of them have been released no caller gets k units through that value. Do releases
 // the units that it acquired, and Release never releases the units of a Do.
 type Semaphore struct {
+	_ noCopy
 	primitive
 	units *line.Units
 }

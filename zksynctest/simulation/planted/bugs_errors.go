@@ -190,4 +190,7 @@ var errorBugs = []bug{
 	{"let a consumer wait for its receiver in silence", []edit{{"zksync/internal/queue/room.go",
 		"if unsettled == nil && n >=", "if false && n >="}},
 		[]finder{tested("./zksync", "^TestAConsumerSaysThatNothingIsSettled$")}},
+	{"let go vet allow copies of a message", []edit{{"zksync/message.go",
+		"	_ noCopy\n\n", ""}},
+		[]finder{tested("./zksync", "^TestVetReportsCopies$")}},
 }
