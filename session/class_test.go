@@ -17,7 +17,7 @@ import (
 )
 
 // codes are all error codes of ZooKeeper 3.8 and 3.9 with their meanings, and some codes that no server knows.
-var codes = map[int32]session.Class{
+var codes = map[zkserver.Code]session.Class{
 	-1: session.ClassUnknown, -2: session.ClassUnknown, -3: session.ClassUnknown, -4: session.ClassConnectionLost,
 	-5: session.ClassUnknown, -6: session.ClassFinal, -7: session.ClassConnectionLost, -8: session.ClassFinal,
 	-13: session.ClassFinal, -100: session.ClassUnknown, -101: session.ClassNoNode, -102: session.ClassNoAuth,
@@ -53,7 +53,7 @@ func TestEveryRefusalHasAClass(t *testing.T) {
 // A refusal that is about the connection ends the connection, and a request that is safe to repeat is carried out on
 // the next connection.
 func TestRefusalsThatEndTheConnection(t *testing.T) {
-	for _, code := range []int32{-12, -112, -118, -119} {
+	for _, code := range []zkserver.Code{-12, -112, -118, -119} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 			s := current(t, connect(t, srv, three))
 			before := s.Connection()

@@ -134,7 +134,7 @@ func TestCloseOfASequentialEphemeralDuringItsCreation(t *testing.T) {
 				e := keepEphemeral(t, m, "/d/member-", "x", session.WithSequence())
 				srv.Inject(zkserver.Fault{Path: "/d/*", At: at, Do: zkserver.Delay(time.Second)})
 				if refused {
-					srv.Inject(zkserver.Fault{Op: zkserver.OpDelete, Path: "/d/*", Times: -1, Do: zkserver.Error(int32(zkserver.ErrNoAuth))})
+					srv.Inject(zkserver.Fault{Op: zkserver.OpDelete, Path: "/d/*", Times: -1, Do: zkserver.Error(zkserver.ErrNoAuth)})
 				}
 				mustBe(t, srv.ExpireSession(current(t, m).ID()), nil)
 				current(t, m)
@@ -157,10 +157,10 @@ func TestCloseOfASequentialEphemeralAfterAnInternalError(t *testing.T) {
 			mustBe(t, srv.Create("/d", nil), nil)
 			e := keepEphemeral(t, m, "/d/member-", "x", session.WithSequence())
 			srv.Inject(zkserver.Fault{Op: zkserver.OpCreate, Path: "/d/*", At: zkserver.AfterCommit, Do: zkserver.Delay(time.Second)})
-			srv.Inject(zkserver.Fault{Op: zkserver.OpCreate, Path: "/d/*", At: zkserver.AfterCommit, Do: zkserver.Error(int32(zkserver.ErrSystem))})
+			srv.Inject(zkserver.Fault{Op: zkserver.OpCreate, Path: "/d/*", At: zkserver.AfterCommit, Do: zkserver.Error(zkserver.ErrSystem)})
 			answer := zkserver.Delay(time.Second)
 			if refused {
-				answer = zkserver.Error(int32(zkserver.ErrNoAuth))
+				answer = zkserver.Error(zkserver.ErrNoAuth)
 			}
 			mustBe(t, srv.Delete(e.Path()), nil)
 			srv.Inject(zkserver.Fault{Op: zkserver.OpDelete, Path: "/d/*", Do: answer})

@@ -140,7 +140,7 @@ func TestCallsOfAnEphemeralSayWhyTheyWait(t *testing.T) {
 		what string
 		call func(context.Context, *session.Manager) error
 		op   zkserver.OpCode
-		code int32
+		code zkserver.Code
 	}{
 		{"creation", func(ctx context.Context, m *session.Manager) error { return open(ctx, m) }, zkserver.OpCreate, -127},
 		{"creation", func(ctx context.Context, m *session.Manager) error { return open(ctx, m) }, zkserver.OpCreate, -7},

@@ -51,7 +51,7 @@ func TestRepeatedCreatesStateTheReason(t *testing.T) {
 
 // A Grant that waits for a proof has the refusal of the server that keeps the session unproven.
 func TestGrantStatesTheRefusal(t *testing.T) {
-	for code, name := range map[int32]string{-127: "throttled", -1: "system error"} {
+	for code, name := range map[zkserver.Code]string{-127: "throttled", -1: "system error"} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 			s := current(t, connect(t, srv, three))
 			srv.Inject(zkserver.Fault{Op: zkserver.OpMulti, Do: zkserver.Error(code), Times: -1})

@@ -101,11 +101,11 @@ func TestFollowupOfARefusedAttempt(t *testing.T) {
 // A Followup has no results if the transaction has failed, or one of the reads has no result. It can be used again.
 func TestFollowupWithoutResults(t *testing.T) {
 	for name, fault := range map[string]zksynctest.Fault{
-		"the transaction is refused":         {Op: zkserver.OpMulti, Do: zksynctest.Error(int32(zkserver.ErrNoAuth))},
+		"the transaction is refused":         {Op: zkserver.OpMulti, Do: zksynctest.Error(zkserver.ErrNoAuth)},
 		"the answer is lost":                 {Op: zkserver.OpMulti, At: zksynctest.BeforeReply, Do: zksynctest.Disconnect},
 		"the connection breaks at the reads": {Op: zkserver.OpMultiRead, Do: zksynctest.Disconnect},
 		"a read is throttled":                {Op: zkserver.OpMultiRead, Do: zksynctest.Error(-127)},
-		"the server lacks multiRead":         {Op: zkserver.OpMultiRead, Do: zksynctest.Error(int32(zkserver.ErrUnimplemented))},
+		"the server lacks multiRead":         {Op: zkserver.OpMultiRead, Do: zksynctest.Error(zkserver.ErrUnimplemented)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zksynctest.Server) {

@@ -21,7 +21,7 @@ import (
 // The janitor repeats a removal that is refused for a transient or an unknown reason until the removal succeeds, at
 // growing intervals. To see this test fail, make Class.pending return false.
 func TestJanitorOutlivesRefusals(t *testing.T) {
-	for _, code := range []int32{throttled, -7, -5, -999} {
+	for _, code := range []zkserver.Code{throttled, -7, -5, -999} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 				s := current(t, connect(t, srv, three))

@@ -24,7 +24,7 @@ func TestDeadlineMovesWithCommitsOnly(t *testing.T) {
 		ask   func(s *session.Session) error
 		moves bool
 		fails error
-		code  int32 // the code that the server answers
+		code  zkserver.Code // the code that the server answers
 	}
 	steps := []step{
 		{"get", func(s *session.Session) error { _, _, err := s.Get(ctx, "/"); return err }, false, nil, 0},

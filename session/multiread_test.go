@@ -234,7 +234,7 @@ func TestMultiReadEndsWithItsContext(t *testing.T) {
 
 // A MultiRead one by one has the refusal of a read as its result, for whatever reason the server refuses it.
 func TestMultiReadWithARefusalOneByOne(t *testing.T) {
-	for _, code := range []int32{-1, -8} {
+	for _, code := range []zkserver.Code{-1, -8} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 			s := current(t, connect(t, srv, three))
 			create(t, s, "/a", 0)

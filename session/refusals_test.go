@@ -17,7 +17,7 @@ import (
 // A read that a server refuses again and again is a Wait, and its error has the refusal when its ctx ends, for each code
 // of a refusal.
 func TestReadsBehindRefusalsStateTheReason(t *testing.T) {
-	for _, code := range []int32{-127, -122, -7, -119} {
+	for _, code := range []zkserver.Code{-127, -122, -7, -119} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 				m := srv.Connect(t)

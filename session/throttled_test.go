@@ -83,7 +83,7 @@ func TestThrottledUntilTheEnd(t *testing.T) {
 // An answer that leaves the outcome of its request open is treated like a lost answer: a read is repeated, a
 // protected create is looked up, and any other write reports this to its caller.
 func TestAnswersWithoutAnOutcome(t *testing.T) {
-	for _, code := range []int32{-4, -7, -122} {
+	for _, code := range []zkserver.Code{-4, -7, -122} {
 		for _, at := range []zkserver.Moment{zkserver.BeforeCommit, zkserver.AfterCommit} {
 			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 				s := current(t, connect(t, srv, three))

@@ -166,7 +166,7 @@ func TestTreeTriesAgain(t *testing.T) {
 				m := srv.Connect(t)
 				must(t, srv.Create("/r", nil))
 				must(t, srv.Create("/r/a", []byte("x")))
-				refused := srv.Inject(zksynctest.Fault{Path: "/r/a", Op: zkserver.OpGetData, Times: -1, Do: zksynctest.Error(int32(zkserver.ErrNoAuth))})
+				refused := srv.Inject(zksynctest.Fault{Path: "/r/a", Op: zkserver.OpGetData, Times: -1, Do: zksynctest.Error(zkserver.ErrNoAuth)})
 				c := watch.Tree(t.Context(), m, "/r")
 				must(t, c.WaitSynced(t.Context()))
 				if state, ok := c.Get("/r/a"); !ok || len(state.Data) > 0 || refused.Count() == 0 {

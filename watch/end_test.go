@@ -125,7 +125,7 @@ func TestTransientRefusalsEndNothing(t *testing.T) {
 	testTransientRefusals(t, -1)
 }
 
-func testTransientRefusals(t *testing.T, code int32) {
+func testTransientRefusals(t *testing.T, code zkserver.Code) {
 	for _, f := range followers {
 		for _, op := range []zkserver.OpCode{zkserver.OpGetData, zkserver.OpGetChildren2, zkserver.OpExists} {
 			t.Run(fmt.Sprint(f.kind, "/", op, code), func(t *testing.T) {

@@ -267,8 +267,8 @@ func TestTreeGivesTheWatchesOfRemovedBranchesBack(t *testing.T) {
 		must(t, c.WaitSynced(t.Context()))
 		// The lists of leaves and their data fire; a list that is refused does not, and
 		// the Cache gives up the nodes below it.
-		srv.Inject(zksynctest.Fault{Op: zkserver.OpGetChildren2, Path: "/r", Times: -1, Do: zksynctest.Error(int32(zkserver.ErrNoAuth))})
-		srv.Inject(zksynctest.Fault{Op: zkserver.OpGetChildren2, Path: "/r/*", Times: -1, Do: zksynctest.Error(int32(zkserver.ErrNoAuth))})
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpGetChildren2, Path: "/r", Times: -1, Do: zksynctest.Error(zkserver.ErrNoAuth)})
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpGetChildren2, Path: "/r/*", Times: -1, Do: zksynctest.Error(zkserver.ErrNoAuth)})
 		for d := range 6 {
 			must(t, srv.Create(fmt.Sprint("/r/", d, "/one-more"), nil))
 		}

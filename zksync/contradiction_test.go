@@ -26,7 +26,7 @@ func TestContradictoryAnswers(t *testing.T) {
 	for i, c := range blockingCalls {
 		for j, lie := range []struct {
 			what    string
-			code    int32
+			code    zkserver.Code
 			matches func(zkserver.Op) bool
 		}{
 			{"nothing exists", -101, all},
@@ -52,7 +52,7 @@ func TestContradictoryAnswers(t *testing.T) {
 
 // contradictedFrom has all requests that match, from that number on, answered with a
 // code, and reports whether there is such a request.
-func contradictedFrom(t *testing.T, play func(*stage) play, code int32, matches func(zkserver.Op) bool, step int) (hit bool) {
+func contradictedFrom(t *testing.T, play func(*stage) play, code zkserver.Code, matches func(zkserver.Op) bool, step int) (hit bool) {
 	t.Helper()
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		st := newStage(t, srv)

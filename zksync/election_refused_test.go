@@ -43,7 +43,7 @@ func TestRunWhoseResignationIsRefused(t *testing.T) {
 
 // Run ends with the refusal of its resignation for whatever reason, and the candidate leads until its session ends.
 func TestRunWhoseResignationIsRefusedForAnyReason(t *testing.T) {
-	for _, code := range []int32{-6, -8, -102, -111, -125} {
+	for _, code := range []zkserver.Code{-6, -8, -102, -111, -125} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 				e := zksync.NewElection(srv.Connect(t), "/stage")

@@ -15,7 +15,7 @@ import (
 // A candidate of LayoutEphemeral that may not read the leader's znode, on servers before 3.8.4 or at one look, removes its own
 // znode after a lost answer and after a refusal, and the next candidate leads.
 func TestUnreadableLeaderIsRemoved(t *testing.T) {
-	noAuth := zksynctest.Error(int32(zkserver.ErrNoAuth))
+	noAuth := zksynctest.Error(zkserver.ErrNoAuth)
 	removals := map[string]zksynctest.Fault{
 		"lost request": {Do: zksynctest.Disconnect},
 		"lost answer":  {At: zksynctest.AfterCommit, Do: zksynctest.Disconnect},

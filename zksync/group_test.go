@@ -314,7 +314,7 @@ func TestMembersAreNeverNone(t *testing.T) {
 		other := zksync.NewGroup(srv.Connect(t), "/g")
 		a, err := other.Join(t.Context(), "a", nil)
 		must(t, err)
-		srv.Inject(zksynctest.Fault{Op: zkserver.OpGetData, Path: "/g/a", Do: zksynctest.Error(int32(zkserver.ErrSystem))})
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpGetData, Path: "/g/a", Do: zksynctest.Error(zkserver.ErrSystem)})
 		// Between the listing and the second look at the children, b joins and then a leaves.
 		srv.Inject(zksynctest.Fault{Op: zkserver.OpExists, Path: "/g/a", Do: zksynctest.Call(func() {
 			_, err := other.Join(t.Context(), "b", nil)

@@ -17,7 +17,7 @@ import (
 // reason before. The holder repeats the request without hurry. To see this test fail, return from holdGuard.guard in
 // the default case.
 func TestHolderLearnsOfARemovalAfterARefusal(t *testing.T) {
-	for _, code := range []int32{-1, -3, -5, -6, -8, -100, -102, -110, -125, -999} {
+	for _, code := range []zkserver.Code{-1, -3, -5, -6, -8, -100, -102, -110, -125, -999} {
 		for _, times := range []int{1, 2, 10} {
 			t.Run(fmt.Sprintf("code %d, %d times", code, times), func(t *testing.T) {
 				bubble(t, func(t *testing.T, srv *zksynctest.Server) {

@@ -34,7 +34,7 @@ func TestWritesThatFailForLong(t *testing.T) {
 				q := zksync.NewQueue(m, queuePath)
 				defer closeQueue(t, q)
 				var begun atomic.Bool
-				failed := srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Times: -1, At: at, Do: zksynctest.Error(int32(zkserver.ErrSystem)),
+				failed := srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Times: -1, At: at, Do: zksynctest.Error(zkserver.ErrSystem),
 					Match: func(op zksynctest.Op) bool {
 						if !writes(op) {
 							return false
@@ -107,7 +107,7 @@ func TestClaimWithoutAnAnswerLeavesTheLine(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 		}
-		failed := srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMulti, Times: -1, Do: zksynctest.Error(int32(zkserver.ErrSystem))})
+		failed := srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMulti, Times: -1, Do: zksynctest.Error(zkserver.ErrSystem)})
 		defer failed.Remove()
 		put(t, producer, "x")
 		select {
@@ -242,7 +242,7 @@ func TestAbandonedTakeOfAMessageThatChanHasDelivered(t *testing.T) {
 		id := live(t, m).ID()
 		srv.Inject(zksynctest.Fault{Session: id, Op: zkserver.OpMulti, Path: queuePath + "/qn-*", Times: -1, Do: zksynctest.Drop})
 		want(t, receive(t, q.Chan(), 1), []string{"0"})
-		ledgers := srv.Inject(zksynctest.Fault{Match: touchesLedger, Times: -1, Do: zksynctest.Error(int32(zkserver.ErrSystem))})
+		ledgers := srv.Inject(zksynctest.Fault{Match: touchesLedger, Times: -1, Do: zksynctest.Error(zkserver.ErrSystem)})
 		defer ledgers.Remove()
 		synctest.Wait()
 		srv.ExpireSession(id)
@@ -265,7 +265,7 @@ func TestDirectoryWhoseDeletionFailsOnce(t *testing.T) {
 		must(t, q.Put(t.Context(), []byte("x"), time.Second))
 		<-q.Chan()
 		synctest.Wait()
-		failed := srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMulti, Path: queuePath + "/t-*", Do: zksynctest.Error(int32(zkserver.ErrSystem))})
+		failed := srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMulti, Path: queuePath + "/t-*", Do: zksynctest.Error(zkserver.ErrSystem)})
 		time.Sleep(10 * time.Minute)
 		names, _ := srv.Children(queuePath)
 		for _, name := range names {

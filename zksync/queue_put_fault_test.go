@@ -264,7 +264,7 @@ func TestPutPausesBetweenInternalErrors(t *testing.T) {
 		q := newQueue(t, srv)
 		put(t, q, "first")
 		srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Times: 30, Match: func(op zksynctest.Op) bool { return len(op.Sub) > 1 },
-			Do: zksynctest.Error(int32(zkserver.ErrSystem))})
+			Do: zksynctest.Error(zkserver.ErrSystem)})
 		srv.ResetOps()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

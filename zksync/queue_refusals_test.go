@@ -489,7 +489,7 @@ func TestInternalErrorsOfAConsumer(t *testing.T) {
 					m := srv.Connect(t, session.WithLogger(zap.New(core)))
 					q := zksync.NewQueue(m, queuePath)
 					defer closeQueue(t, q)
-					failed := srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: op, Times: -1, Do: zksynctest.Error(int32(zkserver.ErrSystem))})
+					failed := srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: op, Times: -1, Do: zksynctest.Error(zkserver.ErrSystem)})
 					time.AfterFunc(lasting, failed.Remove)
 					select {
 					case data, ok := <-q.Chan():
@@ -523,7 +523,7 @@ func TestInternalErrorsBetweenMessages(t *testing.T) {
 		q := zksync.NewQueue(m, queuePath)
 		want(t, receive(t, q.Chan(), 1), []string{"first"})
 		for i := range 20 {
-			failed := srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMultiRead, Match: readsMessage, Times: 2, Do: zksynctest.Error(int32(zkserver.ErrSystem))})
+			failed := srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMultiRead, Match: readsMessage, Times: 2, Do: zksynctest.Error(zkserver.ErrSystem)})
 			put(t, producer, fmt.Sprint(i))
 			began := time.Now()
 			want(t, receive(t, q.Chan(), 1), numbers(i, i+1))

@@ -280,7 +280,7 @@ func TestTakeOverInternalErrors(t *testing.T) {
 				defer closeQueue(t, q)
 				offer(t, srv.Connect(t), queuePath, 0, 3)
 				takes(t, q, "0")
-				f := zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMulti, Match: removes, At: at, Do: zksynctest.Error(int32(zkserver.ErrSystem))}
+				f := zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMulti, Match: removes, At: at, Do: zksynctest.Error(zkserver.ErrSystem)}
 				srv.Inject(f)
 				f.Op, f.Match = zkserver.OpSetData, nil // the fence
 				srv.Inject(f)

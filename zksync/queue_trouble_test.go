@@ -53,7 +53,7 @@ func TestRemovalsThatFailAreLogged(t *testing.T) {
 		m := srv.Connect(t, session.WithLogger(zap.New(core)))
 		q := zksync.NewQueue(m, queuePath)
 		defer closeQueue(t, q)
-		failed := srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMulti, Path: queuePath + "/qn-*", Times: -1, Do: zksynctest.Error(int32(zkserver.ErrSystem))})
+		failed := srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMulti, Path: queuePath + "/qn-*", Times: -1, Do: zksynctest.Error(zkserver.ErrSystem)})
 		want(t, receive(t, q.Chan(), 1), numbers(0, 1))
 		select {
 		case data, ok := <-q.Chan():
@@ -80,7 +80,7 @@ func TestUnclearTakeOfAMessageThatChanHasDelivered(t *testing.T) {
 		if got := <-q.Chan(); string(got) != "0" {
 			t.Fatal(string(got))
 		}
-		ledgers := srv.Inject(zksynctest.Fault{Match: touchesLedger, Times: -1, Do: zksynctest.Error(int32(zkserver.ErrSystem))})
+		ledgers := srv.Inject(zksynctest.Fault{Match: touchesLedger, Times: -1, Do: zksynctest.Error(zkserver.ErrSystem)})
 		synctest.Wait()
 		srv.ExpireSession(id)
 		time.Sleep(30 * time.Second)
@@ -90,9 +90,9 @@ func TestUnclearTakeOfAMessageThatChanHasDelivered(t *testing.T) {
 			}
 		})}
 		srv.Inject(g)
-		g.Do = zksynctest.Error(int32(zkserver.ErrSystem))
+		g.Do = zksynctest.Error(zkserver.ErrSystem)
 		srv.Inject(g)
-		f := zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpGetData, Times: 5, Nth: 2, Do: zksynctest.Error(int32(zkserver.ErrSystem))}
+		f := zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpGetData, Times: 5, Nth: 2, Do: zksynctest.Error(zkserver.ErrSystem)}
 		f.Match = func(op zksynctest.Op) bool { return strings.Contains(op.Path, "/qn-") }
 		looks := srv.Inject(f)
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -134,7 +134,7 @@ func TestRemovalsLookUntilAnAnswerComes(t *testing.T) {
 			s := live(t, m)
 			srv.Disconnect(s.ID())
 			time.Sleep(time.Minute) // what follows a reconnection is over
-			looks := srv.Inject(zksynctest.Fault{Session: s.ID(), Op: zkserver.OpMulti, Match: isQuorum, Times: 5, Do: zksynctest.Error(int32(zkserver.ErrSystem))})
+			looks := srv.Inject(zksynctest.Fault{Session: s.ID(), Op: zkserver.OpMulti, Match: isQuorum, Times: 5, Do: zksynctest.Error(zkserver.ErrSystem)})
 			if way == "Ack" {
 				if err := msg.Ack(t.Context()); err != nil {
 					t.Errorf("Ack: %v", err)

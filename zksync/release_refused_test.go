@@ -91,7 +91,7 @@ func TestTryReportsARefusedRemoval(t *testing.T) {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 			s := zksync.NewSemaphore(srv.Connect(t), sem, 1)
 			must(t, s.Acquire(t.Context(), 1))
-			srv.Inject(zksynctest.Fault{Op: zkserver.OpDelete, Path: semLocks + "/*", Times: -1, Do: zksynctest.Error(int32(zkserver.ErrNoAuth))})
+			srv.Inject(zksynctest.Fault{Op: zkserver.OpDelete, Path: semLocks + "/*", Times: -1, Do: zksynctest.Error(zkserver.ErrNoAuth)})
 			_, err := zksync.NewSemaphore(srv.Connect(t), sem, 1).TryAcquire(t.Context(), 1)
 			wantRefused(t, "TryAcquire", err)
 		})
@@ -104,7 +104,7 @@ func TestTryReportsARefusedRemoval(t *testing.T) {
 			srv.Inject(zksynctest.Fault{Op: multi, Path: semLeases + "/*", At: zksynctest.BeforeCommit, Do: zksynctest.Call(func() {
 				must(t, srv.Create(lateLease, nil))
 			})})
-			srv.Inject(zksynctest.Fault{Op: zkserver.OpDelete, Path: semLeases + "/*", Do: zksynctest.Error(int32(zkserver.ErrNoAuth))})
+			srv.Inject(zksynctest.Fault{Op: zkserver.OpDelete, Path: semLeases + "/*", Do: zksynctest.Error(zkserver.ErrNoAuth)})
 			_, err := s.TryAcquire(t.Context(), 1)
 			wantRefused(t, "TryAcquire", err)
 		})

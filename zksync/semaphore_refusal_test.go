@@ -24,7 +24,7 @@ func TestAcquireReportsARefusalAfterTheExchange(t *testing.T) {
 		<-time.After(time.Second) // of the bubble: by now the contender's znode is watched for its removal
 		// The event of the contender's deletion comes well before the answer to the exchange.
 		srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, At: zksynctest.BeforeReply, Times: -1, Do: zksynctest.Delay(10 * time.Millisecond)})
-		srv.Inject(zksynctest.Fault{Op: zkserver.OpExists, Path: "/locks/s/*", Do: zksynctest.Error(int32(zkserver.ErrNoAuth))})
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpExists, Path: "/locks/s/*", Do: zksynctest.Error(zkserver.ErrNoAuth)})
 		must(t, holder.Release(2))
 		if err := <-refused; !errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zksync.ErrRemoved) {
 			t.Errorf("Acquire: %v, want the refusal", err)

@@ -57,7 +57,7 @@ func TestJoinThatIsRefusedAfterItsWait(t *testing.T) {
 				return err
 			})
 			synctest.Wait()
-			srv.Inject(zksynctest.Fault{Op: zkserver.OpCreate, Path: "/g/x", Times: -1, Do: zksynctest.Error(int32(zkserver.ErrNoAuth))})
+			srv.Inject(zksynctest.Fault{Op: zkserver.OpCreate, Path: "/g/x", Times: -1, Do: zksynctest.Error(zkserver.ErrNoAuth)})
 			if lost {
 				srv.Partition(id)
 				must(t, srv.ExpireSession(id))

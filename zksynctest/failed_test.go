@@ -43,7 +43,7 @@ func TestAFailedTestShowsWhatFaultsDid(t *testing.T) {
 			t.Fatal(err)
 		}
 		srv.Inject(zksynctest.Fault{
-			Do:    zksynctest.Error(int32(zkserver.ErrSystem)),
+			Do:    zksynctest.Error(zkserver.ErrSystem),
 			Match: func(op zksynctest.Op) bool { return op.Code == zkserver.OpCreate && op.Path == "/a" },
 		})
 		if _, err := s.Create(t.Context(), "/a", nil, 0); err == nil {

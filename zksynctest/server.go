@@ -45,8 +45,8 @@ var (
 // Delay returns the action that delays a connection by d.
 func Delay(d time.Duration) Action { return zkserver.Delay(d) }
 
-// Error returns the action that answers with a code of the protocol, such as -110.
-func Error(code int32) Action { return zkserver.Error(code) }
+// Error returns the action that answers with a code of the protocol, such as zkserver.ErrThrottledOp or -110.
+func Error(code zkserver.Code) Action { return zkserver.Error(code) }
 
 // Hold returns the action that stops a connection until a channel is closed.
 func Hold(until <-chan struct{}) Action { return zkserver.Hold(until) }

@@ -141,7 +141,7 @@ func (w *world) happen(f fault, calm time.Time) {
 	}
 }
 
-var internalError = zkserver.Error(int32(zkserver.ErrSystem))
+var internalError = zkserver.Error(zkserver.ErrSystem)
 
 // internalErrors makes servers answer some requests of a Manager with an internal error.
 func (w *world) internalErrors(f fault, length time.Duration) {

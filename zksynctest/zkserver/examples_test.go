@@ -116,7 +116,7 @@ func ExampleFault() {
 	server, conn, stop := started(zkserver.Config{})
 	defer stop()
 
-	fault := zkserver.Fault{Op: zkserver.OpCreate, Path: "/jobs/*", Times: 2, Do: zkserver.Error(int32(zkserver.ErrNoAuth))}
+	fault := zkserver.Fault{Op: zkserver.OpCreate, Path: "/jobs/*", Times: 2, Do: zkserver.Error(zkserver.ErrNoAuth)}
 	fmt.Println(fault)
 	denied := server.Inject(fault)
 	for _, path := range []string{"/jobs", "/jobs/a", "/jobs/b", "/jobs/c"} {

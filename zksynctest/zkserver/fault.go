@@ -159,7 +159,7 @@ func Delay(d time.Duration) Action { return Action{kind: actDelay, delay: d} }
 // No server sends [ErrRequestTimeout]: only the Java client creates this error. A server that does
 // not serve sends no answers: it closes connections at their ConnectRequest, like [Disconnect] for
 // [OpConnect].
-func Error(code int32) Action { return Action{kind: actError, code: Code(code)} }
+func Error(code Code) Action { return Action{kind: actError, code: code} }
 
 // Hold stops the connection like Delay, until the channel is closed.
 func Hold(until <-chan struct{}) Action { return Action{kind: actHold, until: until} }

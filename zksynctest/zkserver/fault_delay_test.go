@@ -79,7 +79,7 @@ func TestDisconnectBehindADelay(t *testing.T) {
 func TestMatchBeforeReplySeesAnErrorAfterCommit(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
-		s.Inject(zkserver.Fault{Op: zkserver.OpExists, At: zkserver.AfterCommit, Do: zkserver.Error(int32(zkserver.ErrBadVersion))})
+		s.Inject(zkserver.Fault{Op: zkserver.OpExists, At: zkserver.AfterCommit, Do: zkserver.Error(zkserver.ErrBadVersion)})
 		seen := s.Inject(zkserver.Fault{At: zkserver.BeforeReply, Match: func(op zkserver.Op) bool { return op.Err == int32(zkserver.ErrBadVersion) }})
 		r.want(zkserver.ErrBadVersion, zkserver.OpExists, rec{}.str("/").flag(false))
 		if n := seen.Count(); n != 1 {
@@ -93,7 +93,7 @@ func TestErrorInsteadOfAMultiRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
 		for at := zkserver.BeforeCommit; at <= zkserver.BeforeReply; at++ {
-			s.Inject(zkserver.Fault{Op: zkserver.OpMultiRead, At: at, Do: zkserver.Error(int32(zkserver.ErrSystem))})
+			s.Inject(zkserver.Fault{Op: zkserver.OpMultiRead, At: at, Do: zkserver.Error(zkserver.ErrSystem)})
 			r.want(zkserver.ErrSystem, zkserver.OpMultiRead, multi(sub(zkserver.OpGetData, rec{}.str("/").flag(false))))
 		}
 	})

@@ -109,7 +109,7 @@ func TestSessionMovedClosesTheConnection(t *testing.T) {
 		for op, body := range map[zkserver.OpCode][]byte{zkserver.OpSetData: setRec("/"), zkserver.OpExists: existsRec("/")} {
 			inBubble(t, func(t *testing.T, s *zkserver.Server) {
 				r := session(t, s, 10*time.Second)
-				s.Inject(zkserver.Fault{Op: op, At: when, Do: zkserver.Error(int32(zkserver.ErrSessionMoved))})
+				s.Inject(zkserver.Fault{Op: op, At: when, Do: zkserver.Error(zkserver.ErrSessionMoved)})
 				zxid := s.Zxid()
 				r.send(op, body)
 				r.closed()
@@ -132,7 +132,7 @@ func TestSessionMovedClosesTheConnection(t *testing.T) {
 func TestOtherRefusals(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 10*time.Second)
-		s.Inject(zkserver.Fault{Op: zkserver.OpCreate, Times: 2, Do: zkserver.Error(int32(zkserver.ErrRequestTimeout))})
+		s.Inject(zkserver.Fault{Op: zkserver.OpCreate, Times: 2, Do: zkserver.Error(zkserver.ErrRequestTimeout)})
 		for range 2 {
 			r.want(zkserver.ErrRequestTimeout, zkserver.OpCreate, createRec("/a", "", 0))
 		}

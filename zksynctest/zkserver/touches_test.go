@@ -32,7 +32,7 @@ func TestWhatTouchesASession(t *testing.T) {
 		return func(_ *zkserver.Server, r *raw, _ int) { r.want(0, op, body) }
 	}
 	refused := func(s *zkserver.Server, r *raw, _ int) {
-		s.Inject(zkserver.Fault{Op: zkserver.OpAuth, At: zkserver.BeforeCommit, Do: zkserver.Error(int32(zkserver.ErrAuthFailed))})
+		s.Inject(zkserver.Fault{Op: zkserver.OpAuth, At: zkserver.BeforeCommit, Do: zkserver.Error(zkserver.ErrAuthFailed)})
 		r.want(zkserver.ErrAuthFailed, zkserver.OpAuth, rec{}.i32(0).str("digest").str("a:b"))
 	}
 	reconnect := func(s *zkserver.Server, r *raw, i int) { r.moved(s, i).welcome() }

@@ -120,7 +120,7 @@ func TestSingleReadsInADirectoryThatWasRemade(t *testing.T) {
 			sel := a.pick(1)
 			c, err := a.ledger.claim(func(*orderState) selection { return sel }, nil, &idleLine{v: a.v})
 			r.must(err)
-			r.srv.Inject(zksynctest.Fault{Op: zkserver.OpMultiRead, Times: 9, Do: zksynctest.Error(int32(zkserver.ErrUnimplemented))})
+			r.srv.Inject(zksynctest.Fault{Op: zkserver.OpMultiRead, Times: 9, Do: zksynctest.Error(zkserver.ErrUnimplemented)})
 			r.srv.Inject(zksynctest.Fault{Op: zkserver.OpGetData, Path: remadeDir, At: zksynctest.AfterCommit,
 				Do: zkserver.Call(func() { r.remake("new") })})
 			if found := a.read(c.all); len(found) > 0 && string(found[0].Data) != "old" {
@@ -278,7 +278,7 @@ func TestQueuedAckAndARemadeDirectory(t *testing.T) {
 // An Ack that a server answers by an internal error, or throttles, does not remove a message of a directory that was deleted and
 // created again meanwhile, also if no watch guards the directory.
 func TestRefusedAckAndARemadeDirectory(t *testing.T) {
-	for _, code := range []int32{int32(zkserver.ErrSystem), int32(zkserver.ErrThrottledOp)} {
+	for _, code := range []zkserver.Code{zkserver.ErrSystem, zkserver.ErrThrottledOp} {
 		for _, watched := range []bool{true, false} {
 			t.Run(fmt.Sprint(code, watched), func(t *testing.T) {
 				withRig(t, 0, func(r rig) {
@@ -311,7 +311,7 @@ func TestRefusedAckSucceeds(t *testing.T) {
 		r.putUrgent("0", "1", "2")
 		a := r.open(ByPriority, true)
 		all := a.receive(3)
-		f := zksynctest.Fault{Session: a.v.s.ID(), Op: zkserver.OpMulti, Match: deletesItem, Do: zksynctest.Error(int32(zkserver.ErrSystem))}
+		f := zksynctest.Fault{Session: a.v.s.ID(), Op: zkserver.OpMulti, Match: deletesItem, Do: zksynctest.Error(zkserver.ErrSystem)}
 		r.srv.Inject(f)
 		r.must(all[0].Ack(r.Context()))
 		f.At = zksynctest.AfterCommit

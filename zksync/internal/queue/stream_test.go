@@ -189,7 +189,7 @@ func TestCloseGivesBackAfterAnInternalError(t *testing.T) {
 			c := h.consumer(m, 128, InOrder)
 			h.next(h.messages(c), "0", 1)
 			synctest.Wait()
-			failed := h.srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, At: at, Do: zksynctest.Error(int32(zkserver.ErrSystem))})
+			failed := h.srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, At: at, Do: zksynctest.Error(zkserver.ErrSystem)})
 			h.close(c)
 			h.wantLeft(1, 0)
 			other := h.consumer(h.srv.Connect(h), 128, InOrder)

@@ -78,7 +78,7 @@ func TestTakeAbandonedDuringClose(t *testing.T) {
 	inBubble(t, func(h harness) {
 		h.put(0, 1)
 		c := h.consumer(h.srv.Connect(h), 8, InOrder)
-		removal := zksynctest.Fault{Op: zkserver.OpMulti, Path: testQueue + "/" + ItemPrefix + "*", Do: zksynctest.Error(int32(zkserver.ErrNoAuth))}
+		removal := zksynctest.Fault{Op: zkserver.OpMulti, Path: testQueue + "/" + ItemPrefix + "*", Do: zksynctest.Error(zkserver.ErrNoAuth)}
 		h.srv.Inject(removal)
 		received := 0
 		if err := c.Deliver(true, func(context.Context, *Delivery) bool { received++; return true }); err == nil || received != 1 {

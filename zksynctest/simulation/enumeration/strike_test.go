@@ -83,14 +83,14 @@ func (s *stage) forbid(f network.Frame) {
 			return
 		}
 	}
-	s.server.Inject(s.faultAt(f, zkserver.Error(int32(zkserver.ErrNoAuth))))
+	s.server.Inject(s.faultAt(f, zkserver.Error(zkserver.ErrNoAuth)))
 }
 
 // internalError makes the server answer the request with an internal error, before it has carried
 // out the request or afterwards.
 func internalError(at zkserver.Moment) func(*stage, network.Frame) {
 	return func(s *stage, f network.Frame) {
-		fault := s.faultAt(f, zkserver.Error(int32(zkserver.ErrSystem)))
+		fault := s.faultAt(f, zkserver.Error(zkserver.ErrSystem))
 		fault.At = at
 		s.server.Inject(fault)
 	}
