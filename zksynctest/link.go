@@ -40,6 +40,7 @@ func NewLink(dial session.DialFunc) *Link {
 // closed when the test ends.
 func (s *Server) NewLink(tb testing.TB) *Link {
 	tb.Helper()
+	s.checkBubble(tb)
 	l := NewLink(s.Dial)
 	var servers []string
 	for i := range s.Size() {

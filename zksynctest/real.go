@@ -84,9 +84,12 @@ func RealZooKeeper(tb testing.TB, n int, opts ...RealOption) *Ensemble {
 	return e
 }
 
-// needReal returns the runtime of ZooKeeper, or skips the test.
+// needReal returns the runtime of ZooKeeper, or skips the test. In a bubble it fails the test.
 func needReal(tb testing.TB) realzk.Runtime {
 	tb.Helper()
+	if bubble() != "" {
+		tb.Fatalf("zksynctest: a real ZooKeeper inside a synctest bubble would stop its clock; use Start or StartEnsemble, which work in memory")
+	}
 	runtime, err := realzk.FindRuntime()
 	switch {
 	case err == nil:

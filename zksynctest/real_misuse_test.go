@@ -24,6 +24,8 @@ func (f *fakeTB) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
+func (f *fakeTB) Fatal(args ...any) { f.Fatalf("%s", fmt.Sprint(args...)) }
+
 func (f *fakeTB) Skipf(format string, args ...any) { f.Fatalf("skipped: "+format, args...) }
 
 func (f *fakeTB) want(t *testing.T, texts ...string) {

@@ -3,6 +3,8 @@ package zksynctest
 import (
 	"bytes"
 	"context"
+	"errors"
+	"net"
 	"runtime"
 	"slices"
 	"strings"
@@ -76,7 +78,8 @@ func WithConfig(cfg zkserver.Config) Option {
 // A Server runs inside a bubble of testing/synctest, where hours pass in microseconds.
 type Server struct {
 	*zkserver.Server
-	tb testing.TB
+	tb     testing.TB
+	bubble string // in which it was started; empty outside
 
 	mu    sync.Mutex
 	addrs []string // of the endpoints, over TCP; "" before the first call of Addr
@@ -85,6 +88,9 @@ type Server struct {
 // Start starts a server in this process. Start opens no socket: Connect and Dial use memory, and
 // the first call of Addr opens a listener. The server is closed when the test ends. A failed test
 // logs the server's tree and the operations that faults struck.
+//
+// Call Start inside the bubble that uses the server: the server has timers, and a bubble cannot use
+// the timers of another bubble, or of the time outside.
 func Start(tb testing.TB, opts ...Option) *Server {
 	tb.Helper()
 	return start(tb, 1, zkserver.Config{}, opts)
@@ -110,7 +116,7 @@ func start(tb testing.TB, n int, cfg zkserver.Config, opts []Option) *Server {
 			tb.Errorf("zksynctest: close the server: %v", err)
 		}
 	})
-	return &Server{Server: srv, tb: tb, addrs: make([]string, n)}
+	return &Server{Server: srv, tb: tb, bubble: bubble(), addrs: make([]string, n)}
 }
 
 // struckShown is the number of the latest struck operations that a failed test logs.
@@ -134,7 +140,27 @@ const connectTimeout = time.Minute
 // Connect from the goroutine of the test.
 func (s *Server) Connect(tb testing.TB, opts ...session.Option) *session.Manager {
 	tb.Helper()
+	s.checkBubble(tb)
 	return connect(tb, InMemory, append([]session.Option{session.WithDialer(s.Dial)}, opts...))
+}
+
+// Dial opens a connection to the server, in memory, for session.WithDialer. It fails outside the bubble of Start.
+func (s *Server) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if bubble() != s.bubble {
+		return nil, errOtherBubble
+	}
+	return s.Server.Dial(ctx, network, address)
+}
+
+// errOtherBubble replaces the fault by which the runtime ends the whole test binary.
+var errOtherBubble = errors.New("zksynctest: Start was called outside this synctest bubble; call Start inside the bubble that uses the server")
+
+// checkBubble fails the test outside the bubble of Start.
+func (s *Server) checkBubble(tb testing.TB) {
+	tb.Helper()
+	if bubble() != s.bubble {
+		tb.Fatal(errOtherBubble)
+	}
 }
 
 // InMemory is an address for a server's own Dial. Dial accepts any address, but some clients would
@@ -173,7 +199,7 @@ func (s *Server) tcpAddr(i int) string {
 	if addr := s.addrs[i-1]; addr != "" {
 		return addr
 	}
-	if inBubble() {
+	if bubble() != "" {
 		s.tb.Fatalf("zksynctest: Addr inside a synctest bubble would stop its clock; use Connect or Dial, which work in memory")
 	}
 	addr, err := s.Endpoint(i).Listen("127.0.0.1:0")
@@ -184,11 +210,12 @@ func (s *Server) tcpAddr(i int) string {
 	return s.addrs[i-1]
 }
 
-// inBubble reports whether it runs inside a bubble. It parses the header of its own stack trace,
+// bubble returns the name of the bubble in which it runs, and nothing outside. It parses the header of its own stack trace,
 // because testing/synctest has no function for it.
-func inBubble() bool {
+func bubble() string {
 	buf := make([]byte, 128)
 	buf = buf[:runtime.Stack(buf, false)]
 	header, _, _ := bytes.Cut(buf, []byte("\n"))
-	return bytes.Contains(header, []byte("synctest bubble"))
+	_, name, _ := bytes.Cut(header, []byte("synctest bubble "))
+	return string(name)
 }

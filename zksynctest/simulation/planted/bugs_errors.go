@@ -193,4 +193,7 @@ var errorBugs = []bug{
 	{"let go vet allow copies of a message", []edit{{"zksync/message.go",
 		"	_ noCopy\n\n", ""}},
 		[]finder{tested("./zksync", "^TestVetReportsCopies$")}},
+	{"make a link to a server of another bubble", []edit{{"zksynctest/link.go",
+		"	s.checkBubble(tb)\n", ""}},
+		[]finder{tested("./zksynctest", "^TestStartOutsideTheBubble$")}},
 }
