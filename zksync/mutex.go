@@ -17,6 +17,8 @@ import (
 // the layout of Curator's InterProcessMutex and go-zookeeper's Lock. A Mutex excludes
 // these locks and ZooKeeper's lock recipe, and kazoo's Lock with an option of kazoo or
 // with WithLayout; see docs/migrating.md. The data of the directory belongs to the lock.
+// A Mutex and an RWMutex at one path do not exclude each other: give primitives of different
+// kinds different paths.
 //
 // ZooKeeper numbers the children of a directory up to 2147483647. When the numbers are used up,
 // a contender waits until the directory has no child, and creates it anew. If only children of
@@ -69,8 +71,8 @@ func (m *exclusive) LockContext(ctx context.Context) (context.Context, error) {
 	return held, m.opError("lock", err)
 }
 
-// TryLock acquires the lock if no other caller holds a lock at path or is in line for
-// one, and reports whether it did. It takes one round trip to the server, or three if it
+// TryLock acquires the lock if no other caller holds this lock or is in line for
+// it, and reports whether it did. It takes one round trip to the server, or three if it
 // finds other contenders, and up to two more at the first use of a path. If it returns
 // false without an error, no znode is left. It fails like Lock, and with zk.ErrNoAuth if
 // the server refuses to delete the znode of the attempt, which then stays until the session

@@ -19,7 +19,8 @@ import (
 // On the server an RWMutex is the directory path with a child for each contender, in the
 // layout of Curator's InterProcessReadWriteLock, which it excludes. It sees kazoo's
 // ReadLock and WriteLock, too; see docs/migrating.md. The data of the directory belongs
-// to the lock. When the numbers of its children are used up (see Mutex), readers wait for
+// to the lock. A Mutex and an RWMutex at one path do not exclude each other: give primitives of different
+// kinds different paths. When the numbers of its children are used up (see Mutex), readers wait for
 // readers, too, and TryRLock beside other readers returns false.
 //
 // An RWMutex must not be copied. Like a sync.RWMutex it is not reentrant, and a read lock

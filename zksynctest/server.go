@@ -18,13 +18,26 @@ import (
 
 // These types of zkserver describe faults and requests. Package zkserver also has their constants.
 type (
-	Fault     = zkserver.Fault
+	// A Fault says which requests or watch events it strikes, when, and by which Action. See zkserver.Fault for its fields.
+	Fault = zkserver.Fault
+
+	// An Injection is a Fault that was injected into a server. See zkserver.Injection for its methods.
 	Injection = zkserver.Injection
-	Op        = zkserver.Op
-	OpCode    = zkserver.OpCode
-	SubOp     = zkserver.SubOp
-	Moment    = zkserver.Moment
-	Action    = zkserver.Action
+
+	// An Op is a request that the server received, with its result. See zkserver.Op for its fields.
+	Op = zkserver.Op
+
+	// An OpCode is the type of a request. See zkserver.OpCode, and the constants of zkserver such as OpCreate.
+	OpCode = zkserver.OpCode
+
+	// A SubOp is one operation of a multi. See zkserver.SubOp for its fields.
+	SubOp = zkserver.SubOp
+
+	// A Moment is the stage of a request at which a Fault strikes, such as AfterCommit. See zkserver.Moment.
+	Moment = zkserver.Moment
+
+	// An Action is the effect of a Fault, such as Drop or Delay. See zkserver.Action.
+	Action = zkserver.Action
 )
 
 // The moments at which a Fault strikes.
@@ -75,7 +88,8 @@ func WithConfig(cfg zkserver.Config) Option {
 // inject faults, such as ExpireSession and Inject, and show the state of the server, such as Ops
 // and Dump.
 //
-// A Server runs inside a bubble of testing/synctest, where hours pass in microseconds.
+// A Server runs inside a bubble of testing/synctest. An idle server costs nothing while the bubble's time passes. A
+// connected Manager sends heartbeats, so that a day of the bubble takes some seconds.
 type Server struct {
 	*zkserver.Server
 	tb     testing.TB
