@@ -131,7 +131,7 @@ func TestAWaitInLineNamesTheHolder(t *testing.T) {
 
 		// Self-deadlock, by another value and by the same.
 		explainedCall(t, zksync.NewMutex(holder, path+"/l").Lock, "that is this process itself", "not reentrant")
-		explainedCall(t, mine.Lock, "use the same value", "not reentrant")
+		explainedCall(t, mine.Lock, "the same value; goroutines that wait: 1 (locks are not reentrant)")
 		cancel()
 		<-second
 	})

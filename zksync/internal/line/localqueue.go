@@ -38,7 +38,7 @@ const (
 type LocalQueue struct {
 	*Line
 	Linger time.Duration
-	Lost   func() error // returns the loss of the hold that was not released; nil if there may be none
+	Lost   func() error // returns the loss of the hold that was not released; nil for a semaphore
 	turn   fairMutex
 
 	shared *contender // of the goroutine in the fair mutex; nil if there is none
@@ -98,7 +98,11 @@ func (q *LocalQueue) startTurn(ctx context.Context) (waited time.Duration, err e
 					return fmt.Errorf("for a hold of this value that was lost to be released: %w", lost)
 				}
 			}
-			return fmt.Errorf("among %d goroutines of this process that use the same value, while another one holds it or is in line (locks are not reentrant)", q.turn.length())
+			text := "behind another goroutine of this process that uses the same value; goroutines that wait: %d"
+			if q.Lost != nil { // a lock, and no semaphore, of which each caller may hold units
+				text += " (locks are not reentrant)"
+			}
+			return fmt.Errorf(text, max(1, q.turn.length()))
 		})
 	})
 	return time.Since(began), err
