@@ -158,7 +158,7 @@ func (m *Manager) Session(ctx context.Context) (*Session, error) {
 		now := m.present()
 		switch {
 		case m.ctx.Err() != nil:
-			return nil, opError("wait for a session", "", ErrClosed)
+			return nil, ErrClosed // the caller waits no longer
 		case ctx.Err() != nil:
 			return nil, opError("wait for a session", "", m.Cancelled(ctx))
 		case now.state == Connected && now.session.hold.Err() == nil:

@@ -124,7 +124,7 @@ func (b *Barrier) Wait(ctx context.Context) error {
 }
 
 func (b *Barrier) do(ctx context.Context, fn func(context.Context, *session.Session) error) error {
-	if err := ready(ctx, b.err); err != nil {
+	if err := ready(ctx, b.invalid()); err != nil {
 		return err
 	}
 	return b.m.Do(ctx, fn)

@@ -62,8 +62,8 @@ func candidateOf(c Contender) Candidate {
 // its Err is a *watch.EndError with the reason.
 func (e *Election) Observe(ctx context.Context) *watch.Stream[Candidate] {
 	return watch.NewStream(ctx, "election", e.path, func(ctx context.Context, report func(Candidate, any)) error {
-		if e.err != nil {
-			return e.err
+		if err := e.invalid(); err != nil {
+			return err
 		}
 		return e.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
 			return line.Observe(ctx, s, e.contest, func(data []byte, stat *zk.Stat) {

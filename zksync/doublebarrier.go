@@ -77,7 +77,7 @@ func (b *DoubleBarrier) Enter(ctx context.Context) error {
 }
 
 func (b *DoubleBarrier) enter(ctx context.Context) (*rendezvous.Participant, error) {
-	if err := ready(ctx, b.err); err != nil {
+	if err := ready(ctx, b.invalid()); err != nil {
 		return nil, err
 	}
 	ctx, cancel := b.cfg.bound(ctx)
@@ -108,8 +108,8 @@ func (b *DoubleBarrier) counted(there int, err error) error {
 // waiting. It fails with ErrLost and ErrClosed after the Manager was closed, and with
 // ErrNotHeld if the participant is not inside.
 func (b *DoubleBarrier) Leave(ctx context.Context) error {
-	if b.err != nil {
-		return b.opError("leave", b.err)
+	if err := b.invalid(); err != nil {
+		return b.opError("leave", err)
 	}
 	return b.leave(ctx, nil)
 }

@@ -54,7 +54,7 @@ func (e *Election) Campaign(ctx context.Context) (context.Context, error) {
 }
 
 func (e *Election) campaign(ctx context.Context) (context.Context, *line.Grant, error) {
-	if err := ready(ctx, e.err); err != nil {
+	if err := ready(ctx, e.invalid()); err != nil {
 		return nil, nil, err
 	}
 	if err := e.held.Begin(); err != nil {
@@ -109,8 +109,8 @@ func (e *Election) Run(ctx context.Context, work func(ctx context.Context) error
 	if work == nil {
 		return e.opError("run", errNoWork)
 	}
-	if e.err != nil {
-		return e.opError("run", e.err)
+	if err := e.invalid(); err != nil {
+		return e.opError("run", err)
 	}
 	var result error // of the last work
 	// Not by Retry, whose wait for a session WithMaxWait would not bound.

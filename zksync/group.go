@@ -47,7 +47,7 @@ type Member struct {
 // process is no member, and the error names the owner of the other znode. An id that cannot be
 // the name of a znode fails with session.ErrInvalidPath.
 func (g *Group) Join(ctx context.Context, id string, data []byte) (*Member, error) {
-	path, err := znode.Join(g.path, id), g.err
+	path, err := znode.Join(g.path, id), g.invalid()
 	switch {
 	case err != nil:
 	case id == "" || strings.Contains(id, "/"):
@@ -60,7 +60,7 @@ func (g *Group) Join(ctx context.Context, id string, data []byte) (*Member, erro
 	}
 	own, err := g.join(ctx, path, data)
 	if err != nil {
-		return nil, opError("join", path, err)
+		return nil, opError("join", path, withoutOp(err))
 	}
 	return &Member{ID: id, own: own}, nil
 }
@@ -86,7 +86,7 @@ func (g *Group) join(ctx context.Context, path string, data []byte) (*session.Ep
 					continue // the id has become free, and the next status has followed
 				}
 				own.Discard() // there is nothing of ours to remove
-				return nil, fmt.Errorf("%w: %w", ErrIDTaken, err)
+				return nil, fmt.Errorf("%w (see WithIDWait): %w", ErrIDTaken, withoutOp(err))
 			case st == session.Absent:
 				absent = time.After(0)
 			}
@@ -111,9 +111,17 @@ func (g *Group) join(ctx context.Context, path string, data []byte) (*session.Ep
 			if session.ClassOf(reason) == session.ClassNodeExists {
 				what = "for the id to be free"
 			}
-			return nil, session.CancelledWaiting(ctx, fmt.Errorf("waiting %s: %w", what, reason))
+			return nil, session.CancelledWaiting(ctx, fmt.Errorf("waiting %s: %w", what, withoutOp(reason)))
 		}
 	}
+}
+
+// withoutOp returns the reason in an error of an Ephemeral. The error of Join has the path already.
+func withoutOp(err error) error {
+	if e, ok := err.(*Error); ok {
+		return e.Err
+	}
+	return err
 }
 
 var errListed = fmt.Errorf("%w: the Member was listed, want one that Join returned", ErrNotHeld)
@@ -152,8 +160,8 @@ func (m *Member) Status() <-chan session.EphemeralStatus {
 // leaves out. Like Watch, it leaves out a znode that this client may not read: servers from 3.8.4
 // on do not show whether such a znode is a member.
 func (g *Group) Members(ctx context.Context) ([]Member, error) {
-	if g.err != nil {
-		return nil, g.opError("members", g.err)
+	if err := g.invalid(); err != nil {
+		return nil, g.opError("members", err)
 	}
 	all, err := znode.ReadCommitted(ctx, g.m, g.path, g.list)
 	return all, g.opError("members", err)
@@ -218,8 +226,8 @@ func memberOf(id string, data []byte, stat *zk.Stat) Member {
 // may not be read; its Err is a *watch.EndError with the reason.
 func (g *Group) Watch(ctx context.Context) *watch.Stream[[]Member] {
 	return watch.NewStream(ctx, "group", g.path, func(ctx context.Context, report func([]Member, any)) error {
-		if g.err != nil {
-			return g.err
+		if err := g.invalid(); err != nil {
+			return err
 		}
 		return g.follow(ctx, report)
 	})

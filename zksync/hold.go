@@ -44,6 +44,17 @@ func newPrimitive[O Option](name string, m *session.Manager, path string, opts [
 	return primitive{m: m, path: path, cfg: cfg, err: err}
 }
 
+// errNotConstructed is the error of a value that no constructor has made.
+var errNotConstructed = fmt.Errorf("%w: the value is a zero value, want a result of its constructor, such as NewMutex", ErrInvalidOption)
+
+// invalid returns the error with which every call fails, or nil.
+func (p *primitive) invalid() error {
+	if p.m == nil && p.err == nil {
+		return errNotConstructed
+	}
+	return p.err
+}
+
 // opError is the error of an operation at the path, nil for nil.
 func (p *primitive) opError(op string, err error) error { return opError(op, p.path, err) }
 
@@ -59,8 +70,8 @@ func ready(ctx context.Context, err error) error {
 // listContenders returns the first n contenders that list finds behind a commit, or all if n is
 // negative.
 func (p *primitive) listContenders(ctx context.Context, op string, list func(context.Context, *session.Session, int) ([]line.Listed, error), n int) ([]Contender, error) {
-	if p.err != nil {
-		return nil, p.opError(op, p.err)
+	if err := p.invalid(); err != nil {
+		return nil, p.opError(op, err)
 	}
 	all, err := znode.ReadCommitted(ctx, p.m, p.path, func(ctx context.Context, s *session.Session) ([]line.Listed, error) {
 		return list(ctx, s, n)

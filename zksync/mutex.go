@@ -94,7 +94,7 @@ func (m *exclusive) TryLockContext(ctx context.Context) (context.Context, bool, 
 // acquire acquires the lock, or returns no grant if patient is false and it is not free.
 // If withContext, it returns the context of the hold.
 func (m *exclusive) acquire(ctx context.Context, patient, withContext bool) (held context.Context, g *line.Grant, err error) {
-	if err := ready(ctx, m.err); err != nil {
+	if err := ready(ctx, m.invalid()); err != nil {
 		return nil, nil, err
 	}
 	if patient {

@@ -1,7 +1,6 @@
 package zksync
 
 import (
-	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -125,7 +124,12 @@ func (q *queue) makeDir(ctx context.Context, s *session.Session, path string) er
 }
 
 // checkUsable returns the reason why the value cannot be used, nil if it can.
-func (q *queue) checkUsable() error { return cmp.Or(q.err, context.Cause(q.open)) }
+func (q *queue) checkUsable() error {
+	if err := q.invalid(); err != nil {
+		return err
+	}
+	return context.Cause(q.open)
+}
 
 // Close ends the value, and leaves the queue on the servers. Messages that were not
 // received or not settled go back to their positions, and the channel is closed. Puts

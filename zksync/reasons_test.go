@@ -166,8 +166,8 @@ func TestADoubleBarrierSaysWhoIsThere(t *testing.T) {
 		other := background(await, second.Enter)
 		synctest.Wait()
 		err := b.Enter(within(t, 20*time.Second))
-		explained(t, err, "enter /b: ", "for 1 more to enter: 2 of 3 are there, node-1 (this process), node-2 (session 0x")
-		logs.want(t, start, "enter", "for 1 more to enter: 2 of 3 are there, node-1 (this process), node-2 (session 0x")
+		explained(t, err, "enter /b: ", "for 1 more of 3 to enter, beside node-1 (this process), node-2 (session 0x")
+		logs.want(t, start, "enter", "for 1 more of 3 to enter, beside node-1 (this process), node-2 (session 0x")
 		var count *zksync.CountError
 		if !errors.As(err, &count) || count.There != 2 || count.Size != 3 {
 			t.Errorf("error %v, want a CountError of 2 of 3", err)

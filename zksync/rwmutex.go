@@ -71,7 +71,7 @@ func (rw *RWMutex) RLockContext(ctx context.Context) (context.Context, error) {
 
 // rlock acquires a read lock, or returns no grant if patient is false and it is not free.
 func (rw *RWMutex) rlock(ctx context.Context, patient bool) (*line.Grant, error) {
-	if err := ready(ctx, rw.err); err != nil {
+	if err := ready(ctx, rw.invalid()); err != nil {
 		return nil, err
 	}
 	if !patient {

@@ -17,7 +17,15 @@ var ErrSettled = errors.New("zksync: the message is settled")
 
 // errClosedUnsettled is the outcome of a message that was not settled when its consumer
 // was closed.
-var errClosedUnsettled = fmt.Errorf("%w: %w", session.ErrLost, ErrClosed)
+var errClosedUnsettled error = unsettledError{}
+
+// An unsettledError is session.ErrLost and ErrClosed. Its text does not say that the session was lost, which lives.
+type unsettledError struct{}
+
+func (unsettledError) Error() string {
+	return "the claim on the message has ended: " + ErrClosed.Error()
+}
+func (unsettledError) Unwrap() []error { return []error{session.ErrLost, ErrClosed} }
 
 // A Delivery is a message that its consumer has claimed.
 //

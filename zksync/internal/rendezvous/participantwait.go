@@ -85,17 +85,19 @@ func (w *participantWait) reason(ctx context.Context) error {
 	there, n := int(w.v.there.Load()), w.v.b.size
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var text string
+	text, sep := "", ", "
 	switch {
 	case w.op == "leave":
 		text = fmt.Sprintf("for the others to leave: %d are still inside", there)
 	case w.late:
 		text = fmt.Sprintf("for the end of a round that began without this participant: %d are still inside", there)
 	default:
-		text = fmt.Sprintf("for %d more to enter: %d of %d are there", max(0, n-there), there, n)
+		// The error has the number of the participants already.
+		text, sep = fmt.Sprintf("for %d more of %d to enter", max(0, n-there), n), ", beside "
 	}
 	for _, name := range w.names {
-		text += ", " + cmp.Or(w.known[name], strings.TrimPrefix(name, IDPrefix))
+		text += sep + cmp.Or(w.known[name], strings.TrimPrefix(name, IDPrefix))
+		sep = ", "
 	}
 	if w.more > 0 {
 		text += fmt.Sprintf(" and %d more", w.more)

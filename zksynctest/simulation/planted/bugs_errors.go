@@ -196,4 +196,10 @@ var errorBugs = []bug{
 	{"make a link to a server of another bubble", []edit{{"zksynctest/link.go",
 		"	s.checkBubble(tb)\n", ""}},
 		[]finder{tested("./zksynctest", "^TestStartOutsideTheBubble$")}},
+	{"name a lost session at the Ack after Close", []edit{{"zksync/internal/queue/delivery.go",
+		"errClosedUnsettled error = unsettledError{}", `errClosedUnsettled error = fmt.Errorf("%w: %w", session.ErrLost, ErrClosed)`}},
+		[]finder{tested("./zksync", "^TestTextsOfErrors$")}},
+	{"call the methods of a zero value", []edit{{"zksync/hold.go",
+		"	if p.m == nil && p.err == nil {", "	if false {"}},
+		[]finder{tested("./zksync", "^TestZeroValues$")}},
 }
