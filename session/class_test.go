@@ -43,7 +43,7 @@ func TestEveryRefusalHasAClass(t *testing.T) {
 			if n := count(srv.Ops(), zkserver.OpCreate); n != 1 {
 				t.Errorf("code %d: %d requests, want 1", code, n)
 			}
-			if want == session.ClassUnknown && code != -100 && !strings.Contains(err.Error(), fmt.Sprint(code)) {
+			if want == session.ClassUnknown && code != -100 && !strings.Contains(err.Error(), fmt.Sprint(int32(code))) {
 				t.Errorf("code %d: the error does not say so: %v", code, err)
 			}
 		}
