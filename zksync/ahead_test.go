@@ -193,3 +193,26 @@ func TestAStandbyCandidateLogsNoWarning(t *testing.T) {
 		})
 	}
 }
+
+// A candidate that waits an hour behind another candidate of its process logs the reason at the level Info, and no warning,
+// with both layouts. Breaks if takeSlot calls StartWait.
+func TestACandidateBehindItsSiblingLogsNoWarning(t *testing.T) {
+	for _, layout := range []zksync.Layout{zksync.LayoutCurator, zksync.LayoutEphemeral} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			core, logs := observer.New(zapcore.InfoLevel)
+			m := srv.Connect(t, session.WithLogger(zap.New(core)))
+			if _, err := zksync.NewElection(m, "/e", zksync.WithLayout(layout)).Campaign(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := zksync.NewElection(m, "/e", zksync.WithLayout(layout)).Campaign(within(t, time.Hour)); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v: %v, want the end of the ctx", layout, err)
+			}
+			if logs.FilterMessage("a call waited").FilterLevelExact(zapcore.InfoLevel).Len() == 0 {
+				t.Errorf("%v: no line says why the candidate waits", layout)
+			}
+			if n := logs.FilterLevelExact(zapcore.WarnLevel).Len(); n > 0 {
+				t.Errorf("%v: %d warnings in an hour, want none", layout, n)
+			}
+		})
+	}
+}

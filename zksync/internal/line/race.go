@@ -32,7 +32,7 @@ func (r *Race) Acquire(ctx context.Context) (*Grant, error) {
 
 // acquireUnder is Acquire under one session.
 func (r *Race) acquireUnder(ctx context.Context, s *session.Session) (*Grant, error) {
-	h, err := takeSlot(ctx, s, r.Path)
+	h, err := takeSlot(ctx, r.Manager, s, r.Path)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"go.uber.org/zap"
+
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
@@ -42,7 +44,7 @@ type slotHold struct {
 }
 
 // takeSlot waits until no other value has the slot. It fails when ctx or the session ends.
-func takeSlot(ctx context.Context, s *session.Session, path string) (*slotHold, error) {
+func takeSlot(ctx context.Context, m *session.Manager, s *session.Session, path string) (*slotHold, error) {
 	key := slotKey{s, path}
 	slotsMu.Lock()
 	sl := slots[key]
@@ -55,7 +57,7 @@ func takeSlot(ctx context.Context, s *session.Session, path string) (*slotHold, 
 	sl.users++
 	slotsMu.Unlock()
 	if err := sl.turn.lock(ctx, s.Done(), func() *session.Wait {
-		return s.StartWait("campaign", path, func(context.Context) error {
+		return m.StartWaitAt(zap.InfoLevel, "campaign", path, func(context.Context) error {
 			return fmt.Errorf("behind another value of this process, which leads or campaigns at this path: %d wait", sl.turn.length())
 		})
 	}); err != nil {
