@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/go-zksync/toolkit/session/internal/wire"
@@ -13,11 +14,13 @@ const maxIdlePace = time.Minute
 
 // A keeper makes the requests that keep a session proven, closes a connection that does
 // not answer, and ends the session when its deadline passes. The keeper is a goroutine
-// that runs from the first handshake to the end of the session.
+// that runs from the first handshake to the end of the session. It calls no code of the
+// program, such as a logger or a connection of WithDialer, which might block.
 type keeper struct {
 	m    *shared
 	gate *gate
 	v    *leases
+	wg   *sync.WaitGroup // for the goroutines that close a connection
 
 	progress time.Time // the newest arrival of bytes that leases.heard includes
 
@@ -76,7 +79,9 @@ func (k *keeper) step() (wait time.Duration, err error) {
 	k.v.mu.Unlock()
 	switch {
 	case t.drop != nil:
-		t.drop()
+		// In another goroutine: the end of a connection calls the program's logger, and nothing
+		// may delay the step that ends the session at its deadline.
+		k.wg.Go(t.drop)
 	case t.commit:
 		k.proveAlive(w)
 	case !t.contact:

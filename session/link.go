@@ -82,7 +82,7 @@ func (l *link) dial(server string) *wire.Conn {
 	bound := l.bound()
 	ctx, cancel := context.WithDeadline(l.ctx, start.Add(bound))
 	defer cancel()
-	conn, raw, err := dialServer(ctx, &m.cfg, server)
+	conn, raw, err := dialServer(ctx, &m.cfg, server, &l.s.wg)
 	if err != nil {
 		l.failed(server, err)
 		return nil
@@ -203,8 +203,8 @@ func (l *link) shutdown() (closed bool) {
 }
 
 // dialServer opens a connection to one server. raw is the connection below TLS, or conn
-// itself.
-func dialServer(ctx context.Context, cfg *config, server string) (conn, raw net.Conn, err error) {
+// itself. closers is for the goroutine that closes raw.
+func dialServer(ctx context.Context, cfg *config, server string, closers *sync.WaitGroup) (conn, raw net.Conn, err error) {
 	raw, err = cfg.dial(ctx, "tcp", server)
 	if err != nil {
 		return nil, nil, err
@@ -212,6 +212,7 @@ func dialServer(ctx context.Context, cfg *config, server string) (conn, raw net.
 	if raw == nil {
 		return nil, nil, errors.New("the dialer returned neither a connection nor an error")
 	}
+	raw = &promptConn{Conn: raw, closers: closers}
 	if cfg.tls == nil {
 		return raw, raw, nil
 	}

@@ -173,7 +173,9 @@ func WithTLS(cfg *tls.Config) Option {
 
 // WithDialer sets the function that opens connections, in place of net.Dialer: for
 // example through a proxy, or to a server in memory. WithTLS adds TLS to these
-// connections.
+// connections. The Manager sets a deadline in the past to end the reads and writes of a connection, and
+// then closes it in the background. A Close that takes long delays neither the end of a hold
+// nor, if the connection supports deadlines, the next connection. Manager.Close waits for it.
 func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
 	return option(dial != nil, "WithDialer", "the function is nil", func(c *config) { c.dial = dial })
 }

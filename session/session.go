@@ -42,7 +42,7 @@ func newSession(m *shared, setState func(State)) *Session {
 	s.hold = s.end.init()
 	s.leases.init(m, &s.identity, s.hold)
 	s.requests = requester{m, &s.gate, &s.leases}
-	s.keeper = &keeper{m: m, gate: &s.gate, v: &s.leases}
+	s.keeper = &keeper{m: m, gate: &s.gate, v: &s.leases, wg: &s.wg}
 	s.hub = &hub{m: m, entries: make(map[watchKey]*watchEntry), idle: list.New()}
 	s.janitor = janitor{m: m, gate: &s.gate, id: &s.identity, wg: &s.wg, added: make(chan struct{}, 1)}
 	s.link = &link{s: s}

@@ -65,7 +65,8 @@ type Conn struct {
 	closed  bool
 	pending pending
 	silence silence
-	askedAt time.Time // when the ConnectRequest was written
+	askedAt time.Time      // when the ConnectRequest was written
+	reports sync.WaitGroup // calls of reportSilence
 }
 
 // New returns a connection on which nothing was sent yet. The caller calls Run.
@@ -173,6 +174,7 @@ func (w *Conn) Run() {
 	// connection must not begin before that, or the end of this one is taken for its end.
 	<-w.ended
 	writer.Wait()
+	w.reports.Wait()
 }
 
 // write writes the frames. Requests that are sent during one write are in the next write.

@@ -148,13 +148,19 @@ func (s *silence) stop() {
 func (w *Conn) reportSilence() {
 	d := w.Unanswered(time.Now())
 	w.mu.Lock()
-	defer w.mu.Unlock()
+	unanswered := len(w.pending.calls)
 	// With no request unanswered the timer stops. The next request starts it again.
-	if w.closed || len(w.pending.calls) == 0 {
+	if w.closed || unanswered == 0 {
 		w.silence.timer = nil
+		w.mu.Unlock()
 		return
 	}
-	if w.silence.due(d) {
-		w.cfg.Handler.Silent(d, len(w.pending.calls))
+	due := w.silence.due(d)
+	w.reports.Add(1) // while the connection is open, so Run still waits
+	w.mu.Unlock()
+	defer w.reports.Done()
+	// Without mu: the program's logger may block, and every other method needs mu.
+	if due {
+		w.cfg.Handler.Silent(d, unanswered)
 	}
 }
