@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
@@ -14,9 +16,10 @@ type chore struct {
 	dir   string
 	paths []string // of the znodes; empty until the look-up by guid has found the znodes
 	guid  string
-	own   bool   // remove only an ephemeral of this session, and only with this data
-	data  []byte // the data that own requires; nil matches any data
-	czxid int64  // of the znode that own has found; 0 before
+	own   bool                // remove only an ephemeral of this session, and only with this data
+	data  []byte              // the data that own requires; nil matches any data
+	judge func(*zk.Stat) bool // what own requires of the znode besides; may be nil
+	czxid int64               // of the znode that own has found; 0 before
 	// refusal is the answer to a removal that was sent without a look.
 	refusal error
 	done    chan error // receives a refusal, and is closed when the outcome is known; has room for one element; nil afterwards
@@ -77,7 +80,7 @@ func (c *chore) ask(b *records, w *wire.Conn, looks map[string]*directoryLook) {
 	}
 	if c.own {
 		op := wire.OpGetData
-		if c.data == nil && c.czxid != 0 {
+		if c.data == nil && (c.czxid != 0 || c.judge != nil) {
 			op = wire.OpExists // servers before 3.8.4 refuse it to nobody
 		}
 		c.look = w.Send(own(b.read(op, c.paths[0], false)))
@@ -160,7 +163,8 @@ func (c *chore) owns(session int64) (ours bool, err error) {
 		return false, wire.ErrMalformed
 	}
 	// Another znode of the same name may have been created since the first look.
-	if stat.EphemeralOwner != session || c.data != nil && !bytes.Equal(data, c.data) || c.czxid != 0 && c.czxid != stat.Czxid {
+	if stat.EphemeralOwner != session || c.data != nil && !bytes.Equal(data, c.data) || c.czxid != 0 && c.czxid != stat.Czxid ||
+		c.judge != nil && !c.judge(stat) {
 		return false, nil
 	}
 	c.version, c.czxid = stat.Version, stat.Czxid
@@ -169,7 +173,7 @@ func (c *chore) owns(session int64) (ours bool, err error) {
 
 // isKnown reports whether the chore can tell its znode from every later znode of the same path.
 func (c *chore) isKnown() bool {
-	return c.guid != "" || c.czxid != 0 || guidOf(lastName(c.paths[0])) != ""
+	return c.guid != "" || c.czxid != 0 || c.judge != nil || guidOf(lastName(c.paths[0])) != ""
 }
 
 // report sends the outcome to done, and reports whether it is the first outcome.

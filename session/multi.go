@@ -113,6 +113,37 @@ func (s *Session) MultiOnce(ctx context.Context, conn uint64, ops ...any) ([]zk.
 	return s.multi(ops, func(r *wire.Request) (*wire.Call, error) { return s.requests.once(ctx, r, conn) })
 }
 
+// A MultiOutcome is the outcome of a transaction whose caller has gone: the results of Multi.
+type MultiOutcome struct {
+	Results []zk.MultiResponse
+	Err     error
+}
+
+// MultiLate is Multi, for a caller that must learn whether the transaction has happened, even if ctx or the session ends
+// before the answer. Only then, and only if the transaction was sent, late is not nil: it receives the outcome once, when
+// the answer has arrived or the connection has ended, and is not closed. The outcome is an error of ClassTransient if the
+// transaction has not happened and may succeed later. If late is nil, an error of ctx means that the transaction has not happened.
+func (s *Session) MultiLate(ctx context.Context, ops ...any) (results []zk.MultiResponse, late <-chan MultiOutcome, err error) {
+	outcome := make(chan MultiOutcome, 1) // a buffer: nobody need receive
+	var sent *wire.Call                   // the newest attempt
+	results, err = s.multi(ops, func(r *wire.Request) (*wire.Call, error) {
+		r.Follow = func(_ *wire.Conn, c *wire.Call) { sent = c }
+		r.Late = func(c *wire.Call) {
+			c, err := answerOf(c, c.Err)
+			if err == wire.ErrUnsent {
+				err = errOtherConnection
+			}
+			results, err := s.m.multiAnswer(c, err, len(ops))
+			outcome <- MultiOutcome{results, err}
+		}
+		return s.requests.try(ctx, r)
+	})
+	if sent != nil && sent.Abandoned() {
+		late = outcome
+	}
+	return results, late, err
+}
+
 func (s *Session) multi(ops []any, send func(r *wire.Request) (*wire.Call, error)) ([]zk.MultiResponse, error) {
 	r := s.m.records.multi(ops)
 	c, err := send(r)

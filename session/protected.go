@@ -135,6 +135,9 @@ func createProtected(ctx context.Context, s *Session, path string, exact bool, r
 	}
 	// The caller has gone when this outcome arrives, so nobody else removes the znode.
 	r.Late = func(c *wire.Call) {
+		if c.Err == wire.ErrUnsent {
+			return
+		}
 		switch classOfCall(c) {
 		case ClassOK, ClassConnectionLost, ClassUnknown:
 			// Without an answer that names the znodes, the janitor looks for the GUID.

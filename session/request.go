@@ -128,7 +128,7 @@ func (q *requester) abandon(c *wire.Call) bool {
 	// returns.
 	q.gate.countAbandoned()
 	if c.Abandon(func(c *wire.Call) {
-		if c.Late != nil && c.Err != wire.ErrUnsent {
+		if c.Late != nil {
 			c.Late(c)
 		}
 		q.gate.settleAbandoned()

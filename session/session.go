@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 )
 
 // A Session is one ZooKeeper session, over as many connections as necessary. Every
@@ -152,10 +154,15 @@ func (s *Session) DiscardOwn(path string, data []byte) <-chan error {
 }
 
 // DiscardCreated is like DiscardOwn, for the ephemeral of this session that was created by the transaction
-// czxid. If the znode may not be read, the removal is tried again as in Discard. If
-// czxid is 0, it is the first ephemeral of this session that is found.
+// czxid. If the znode may not be read, the removal is tried again as in Discard.
 func (s *Session) DiscardCreated(path string, czxid int64) <-chan error {
-	return s.janitor.discard(&chore{paths: []string{path}, own: true, czxid: czxid})
+	return s.DiscardIf(path, func(stat *zk.Stat) bool { return stat.Czxid == czxid })
+}
+
+// DiscardIf is like DiscardCreated, for the ephemeral of this session for whose Stat judge returns true: the first one that
+// is found. judge may be called in any goroutine, and must not block.
+func (s *Session) DiscardIf(path string, judge func(*zk.Stat) bool) <-chan error {
+	return s.janitor.discard(&chore{paths: []string{path}, own: true, judge: judge})
 }
 
 // lose ends the session, once. It does not block. remains reports whether the server may

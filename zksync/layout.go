@@ -44,6 +44,11 @@ const (
 	// with session.ErrConflict if path is a persistent znode. If an operator deletes the znode at the moment when its leader
 	// resigns, the resignation may delete the znode of the next leader, and that leader
 	// loses leadership.
+	//
+	// The candidates need the permission READ. If the answer to the creation of the leader's znode is lost, and the
+	// candidate may not read the znode, or another client writes to it at once, the candidate cannot know the znode: Campaign
+	// fails or waits, and nobody leads, until the znode is deleted or the session of the candidate has ended. Servers before
+	// 3.8.4 show enough of the znode to every client.
 	LayoutEphemeral
 )
 

@@ -30,7 +30,7 @@ type Request struct {
 	// Follow is called when the request was sent on a connection, and may send other requests
 	// behind it. Package session calls it, for the requests of callers. It may be nil.
 	Follow func(*Conn, *Call)
-	// Late is called with the outcome if the caller has gone. It may be nil.
+	// Late is called with the outcome, perhaps ErrUnsent, if the caller has gone. It must not block. It may be nil.
 	Late func(*Call)
 }
 
@@ -122,6 +122,9 @@ func (c *Call) Abandon(late func(*Call)) bool {
 	// If the swap fails, nobody reads late.
 	return c.state.CompareAndSwap(callWaiting, callAbandoned)
 }
+
+// Abandoned reports whether Abandon has made another function responsible for the outcome.
+func (c *Call) Abandoned() bool { return c.state.Load() == callAbandoned }
 
 // MultiCode returns the code of the answer. The code of a transaction is the code of
 // the operation that failed.

@@ -39,25 +39,27 @@ func (r *Race) acquireUnder(ctx context.Context, s *session.Session) (*Grant, er
 	// The session's id makes the waits differ between candidates, and a simulation
 	// repeatable.
 	rnd := rand.New(rand.NewPCG(uint64(s.ID()), 1))
-	run := &raceRun{Race: r, s: s, rnd: rnd, window: minWindow, seen: nothingSeen}
+	run := &raceRun{Race: r, s: s, h: h, rnd: rnd, window: minWindow, seen: nothingSeen}
 	stat, err := run.win(ctx)
 	if err != nil {
 		// Another value of this session must not race before the znode is known to be gone.
-		if run.doubtful && s.Err() == nil {
+		switch {
+		case run.late != nil:
+			go h.settle(run.late) // ends with the session at the latest
+		case run.doubtful:
 			h.discardZnodes(nil)
-		} else {
+		default:
 			h.close()
 		}
 		return nil, err
 	}
-	// The release deletes the znode only at this version: see versionAfter.
-	h.version, h.czxid = stat.Version, stat.Czxid
+	h.created(stat)
 	lease := s.Lease()
 	lease.ReportAs(r.Path)
 	lease.Own(r.Path)
 	if err := znode.Grant(ctx, lease); err != nil {
 		lease.End()
-		h.discardZnodes(nil)
+		go h.giveUp() // ends with the session at the latest
 		return nil, err
 	}
 	return newGrant(s, lease, stat.Czxid, h, nil, r.Path), nil

@@ -45,12 +45,25 @@ func versionAfter(seen int32) int32 {
 // of the znode.
 type raceRun struct {
 	*Race
-	s        *session.Session
-	rnd      *rand.Rand
-	window   time.Duration
-	seen     int32 // the version of the newest znode of another leader
-	doubtful bool  // a create of ours may have been carried out, or may be yet
+	s      *session.Session
+	h      *slotHold
+	rnd    *rand.Rand
+	window time.Duration
+	seen   int32 // the version of the newest znode of another leader
+
+	// What is known of the newest create, if it has not succeeded:
+	late     <-chan session.MultiOutcome // of a create whose answer this run has not awaited; see Session.MultiLate
+	doubtful bool                        // its answer was lost, and no look has told the outcome
 }
+
+// isDoubtful reports whether a transaction may have happened, or may happen yet, although it has failed.
+func isDoubtful(err error) bool {
+	class := session.ClassOf(err)
+	return class == session.ClassConnectionLost || class == session.ClassUnknown
+}
+
+// statOf returns the Stat of the znode from the results of a create that has succeeded.
+func statOf(results []zk.MultiResponse) *zk.Stat { return results[len(results)-1].Stat }
 
 // win creates the znode as soon as no other candidate has it, and returns the Stat of
 // the znode.
@@ -75,41 +88,34 @@ func (r *raceRun) create(ctx context.Context) (*zk.Stat, error) {
 		if err := r.s.Pause(ctx, round-1); err != nil {
 			return nil, err
 		}
-		// From here until the answer, the znode may be ours without our knowledge: a caller
-		// that gives up must delete it.
-		r.doubtful = true
 		// The setData changes nothing but the version. Its answer has the Stat, and so
 		// the fencing token.
 		ops := []any{&zk.CreateRequest{Path: r.Path, Data: r.ID, Flags: zk.FlagEphemeral}}
-		for version := range versionAfter(r.seen) {
+		r.h.version = versionAfter(r.seen)
+		for version := range r.h.version {
 			ops = append(ops, &zk.SetDataRequest{Path: r.Path, Data: r.ID, Version: version})
 		}
-		results, err := r.s.Multi(ctx, ops...)
+		results, late, err := r.s.MultiLate(ctx, ops...)
+		// A caller that gives up must delete a znode that may be ours without our knowledge, and no other znode.
+		r.late, r.doubtful = late, isDoubtful(err)
 		switch session.ClassOf(err) {
 		case session.ClassOK:
-			return results[len(results)-1].Stat, nil
+			return statOf(results), nil
 		case session.ClassNodeExists:
-			// No repetition of ours can meet our own znode: Multi repeats nothing, and a lost
+			// No repetition of ours can meet our own znode: MultiLate repeats nothing, and a lost
 			// answer is looked up below.
-			r.doubtful = false
 			return nil, nil
 		case session.ClassNoNode:
-			r.doubtful = false
 			if err := r.s.MakeDir(ctx, znode.Dir(r.Path)); err != nil {
 				return nil, err
 			}
 		case session.ClassConnectionLost:
-			stat, err := findOwn(ctx, r.s, r.Path, versionAfter(r.seen))
+			stat, err := findOwn(ctx, r.h)
 			if stat != nil || err != nil {
 				return stat, err
 			}
 			r.doubtful = false
-		case session.ClassNoAuth, session.ClassFinal:
-			// A refusal of one operation is a refusal of the whole transaction.
-			r.doubtful = false
-			return nil, err
 		default:
-			// The request may have been carried out, or may be yet, so r.doubtful stays true.
 			return nil, err
 		}
 	}
@@ -174,43 +180,42 @@ func (r *raceRun) leader(ctx context.Context, owner int64) error {
 	return fmt.Errorf("while %s leads (session 0x%x)", id, uint64(owner))
 }
 
-// findOwn returns the Stat of the znode that create has left with a version, and nil if it does not exist. An
-// ephemeral of this session with a lower version belongs to another part of the program. An
+// findOwn returns the Stat of the znode of the slot, and nil if it does not exist. An
 // absence counts only behind a commit: see rendezvous.Participant.findAfterLoss.
-func findOwn(ctx context.Context, s *session.Session, path string, version int32) (*zk.Stat, error) {
+func findOwn(ctx context.Context, h *slotHold) (*zk.Stat, error) {
+	s, path := h.key.s, h.key.path
 	if err := s.SyncQuorum(ctx, path); err != nil {
 		return nil, err
 	}
 	ok, stat, err := s.Exists(ctx, path)
-	if err != nil || !ok || stat.EphemeralOwner != s.ID() || stat.Version < version {
+	if err != nil || !ok || !h.owns(stat) {
 		return nil, err
 	}
 	return stat, nil
 }
 
-// deleteRaced deletes the znode of this session at path, which create has left with a
-// version. It fails with ErrRemoved if the znode at path is another candidate's. The
-// request is never repeated without another look: the repetition could delete the znode of the next
+// deleteRaced deletes the znode of the slot, which was created. It fails with ErrRemoved if the znode at path is
+// another one. The request is never repeated without another look: the repetition could delete the znode of the next
 // leader.
-func deleteRaced(ctx context.Context, s *session.Session, path string, version int32) error {
+func deleteRaced(ctx context.Context, h *slotHold) error {
 	// A next leader that has not seen our znode may have chosen the same version. After this look,
 	// only a removal at this very moment can put such a znode here. The server does not show a znode
 	// that this client may not read.
-	err := s.DeleteSeen(ctx, path, func(ok bool, stat *zk.Stat, err error) (int32, error) {
+	err := h.key.s.DeleteSeen(ctx, h.key.path, func(ok bool, stat *zk.Stat, err error) (int32, error) {
 		switch {
-		case err == nil && (!ok || stat.EphemeralOwner != s.ID()):
+		case err == nil && (!ok || !h.owns(stat)):
 			err = session.ErrRemoved
 		case session.ClassOf(err) == session.ClassNoAuth:
 			err = nil
 		}
-		return version, err
+		return h.version, err
 	})
 	if session.ClassOf(err) != session.ClassBadVersion {
 		return err
 	}
 	// Either another client has changed the data of our znode, or the znode belongs to
 	// another candidate, which came after another client had removed ours.
-	if own, failed := findOwn(ctx, s, path, version); own == nil {
+	if own, failed := findOwn(ctx, h); own == nil {
 		return cmp.Or(failed, session.ErrRemoved)
 	}
 	return err

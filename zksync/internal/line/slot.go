@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
 
 	"github.com/go-zksync/toolkit/session"
@@ -38,8 +39,8 @@ type slotHold struct {
 	key      slotKey
 	slot     *slot
 	unfollow func() bool
-	version  int32       // of the znode, once it is created
-	czxid    int64       // of the znode, once it is created
+	version  int32       // that the newest create gives the znode
+	czxid    int64       // of the znode; 0 until it is known
 	freed    atomic.Bool // another value may have the slot
 }
 
@@ -102,6 +103,40 @@ func (h *slotHold) free() {
 	}
 }
 
+// created notes the znode that a create of the slot's value has made.
+func (h *slotHold) created(stat *zk.Stat) { h.version, h.czxid = stat.Version, stat.Czxid }
+
+// owns reports whether a znode is the znode of the slot. The session may have another ephemeral at the path, for
+// example of a session.Ephemeral. Such a znode has version 0, or was written after the transaction that created it:
+// only raceRun.create writes to a znode in that very transaction.
+func (h *slotHold) owns(stat *zk.Stat) bool {
+	if h.czxid != 0 {
+		return stat.Czxid == h.czxid
+	}
+	return stat.EphemeralOwner == h.key.s.ID() && stat.Version == h.version && stat.Mzxid == stat.Czxid
+}
+
+// settle waits for the outcome of a create whose caller has gone, removes the znode, and frees the slot.
+func (h *slotHold) settle(late <-chan session.MultiOutcome) {
+	switch created := <-late; {
+	case created.Err == nil && statOf(created.Results) != nil:
+		h.created(statOf(created.Results))
+		h.giveUp()
+	case created.Err == nil || isDoubtful(created.Err):
+		h.discardZnodes(nil)
+	default:
+		h.close()
+	}
+}
+
+// giveUp removes the znode of a value that does not lead by it, and frees the slot.
+func (h *slotHold) giveUp() {
+	// First a removal as at the end of a leadership: the janitor deletes no znode that this client may not read.
+	if h.deleteZnodes(h.key.s.Context(), nil) != nil {
+		h.discardZnodes(nil)
+	}
+}
+
 // deleteZnodes deletes the znode of the slot. The name says nothing about the owner of a
 // znode, so a delete whose answer was lost is repeated only if the session still owns the
 // znode.
@@ -116,7 +151,7 @@ func (h *slotHold) deleteZnodes(ctx context.Context, _ *Grant) error {
 	}
 	// The slot is freed only behind the answer: until then the znode might be taken for
 	// the znode of the next value.
-	err := deleteRaced(ctx, s, h.key.path, h.version)
+	err := deleteRaced(ctx, h)
 	switch session.ClassOf(err) {
 	case session.ClassOK, session.ClassNoNode, session.ClassRemoved:
 		h.close()
@@ -132,19 +167,15 @@ func (h *slotHold) discardZnodes(*Grant) []<-chan error {
 		// that znode.
 		return nil
 	}
-	gone, done := h.key.s.DiscardCreated(h.key.path, h.czxid), make(chan error, 1)
+	gone, done := h.key.s.DiscardIf(h.key.path, h.owns), make(chan error, 1)
 	go func() {
-		// The channel ends with the session, and when the server refuses the removal, too.
+		defer close(done)
 		if refused := <-gone; refused != nil {
 			done <- refused
-		}
-		close(done)
-		s, path := h.key.s, h.key.path
-		if ok, stat, err := s.Exists(s.Context(), path); s.Err() == nil && (err != nil || ok && stat.EphemeralOwner == s.ID()) {
 			h.keep()
 			return
 		}
-		h.close()
+		h.close() // the znode is gone, or the session is over
 	}()
 	return []<-chan error{done}
 }

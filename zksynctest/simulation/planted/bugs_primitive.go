@@ -37,7 +37,7 @@ var primitiveBugs = []bug{
 		"		case !lost:\n			return nil // also",
 		"		case !lost && ctx.Err() == nil:\n			return nil // also"}}, []finder{tested("./zksync", "TestRunWhoseContextEndsDuringTheResignation")}},
 	{"resign without a look at the owner of the znode", []edit{{"zksync/internal/line/racerun.go",
-		"		case err == nil && (!ok || stat.EphemeralOwner != s.ID()):\n			err = session.ErrRemoved\n",
+		"		case err == nil && (!ok || !h.owns(stat)):\n			err = session.ErrRemoved\n",
 		"		case err == nil && !ok && stat != nil:\n			err = session.ErrRemoved\n"}}, []finder{tested("./zksync", "TestResignationLeavesTheNextLeader")}},
 	{"end a wait in line by an internal error of a server", []edit{{"zksync/internal/line/contender.go",
 		"znode.ReadPatiently(ctx, c.s, c.line.Op, c.line.Dir.Path, func() error { return c.look(ctx) })",

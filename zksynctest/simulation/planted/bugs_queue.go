@@ -287,7 +287,7 @@ var queueBugs = []bug{
 		"	if to != nil {\n", "	if true {\n"}},
 		[]finder{tested("./zksync", "^TestMoveToAnUnusableQueueGivesBack$")}},
 	{"run for an election without a look at its options", []edit{{"zksync/election.go",
-		"	if e.err != nil {\n		return e.opError(\"run\", e.err)\n	}\n	var result", "	var result"}},
+		"	if err := e.invalid(); err != nil {\n		return e.opError(\"run\", err)\n	}\n	var result", "	var result"}},
 		[]finder{tested("./zksync", "^TestElectionWithInvalidOptions$")}},
 	{"use a nil Manager", []edit{{"session/manager.go",
 		"	if m == nil {\n		return nil, opError(\"wait for a session\"", "	if false {\n		return nil, opError(\"wait for a session\""}},

@@ -102,4 +102,13 @@ var requestBugs = []bug{
 		"\t\t_, _, err = s.Get(e.ctx, n.path)\n",
 		"\t\t_, _, err = s.Children(e.ctx, n.path)\n"}},
 		[]finder{tested("./session", "^TestConflictWithALargeDirectory$")}},
+	{"discard any ephemeral of this session in place of the one that is asked for", []edit{{"session/chore.go",
+		"c.judge != nil && !c.judge(stat) {\n", "false {\n"}},
+		[]finder{tested("./session", "^TestDiscardIf$")}},
+	{"give up the removal of an ephemeral whose first look was refused", []edit{{"session/chore.go",
+		" || c.judge != nil || guidOf", " || guidOf"}},
+		[]finder{tested("./session", "^TestDiscardIf$"), tested("./zksync", "^TestCancelledCampaignLeavesNoUnreadableZnode$")}},
+	{"keep the outcome of a transaction from a caller whose ctx has ended", []edit{{"session/multi.go",
+		"	if sent != nil && sent.Abandoned() {\n", "	if sent != nil && sent.Abandoned() && false {\n"}},
+		[]finder{tested("./session", "^TestMultiLate$"), tested("./zksync", "^TestEphemeralElectionGivenUp$")}},
 }
