@@ -66,7 +66,7 @@ func TestDiscardIf(t *testing.T) {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 			s := current(t, connect(t, srv, three))
 			create(t, s, "/x", zk.FlagEphemeral)
-			srv.Inject(zksynctest.Fault{Op: zkserver.OpExists, Path: "/x", Do: zksynctest.Error(int32(zkserver.ErrNoAuth))})
+			srv.Inject(zksynctest.Fault{Op: zkserver.OpExists, Path: "/x", Do: zksynctest.Error(zkserver.ErrNoAuth)})
 			gone := s.DiscardIf("/x", func(stat *zk.Stat) bool { return (stat.Version == 0) == ours })
 			if err := <-gone; !errors.Is(err, zk.ErrNoAuth) {
 				t.Errorf("%v, want the refusal of the look", err)

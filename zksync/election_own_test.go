@@ -115,7 +115,7 @@ func TestCancelledCampaignLeavesNoUnreadableZnode(t *testing.T) {
 				srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Path: "/leader", At: zksynctest.BeforeReply, Do: zksynctest.Delay(200 * time.Millisecond)})
 				if c.one {
 					for _, look := range []zkserver.OpCode{zkserver.OpExists, zkserver.OpGetData} {
-						srv.Inject(zksynctest.Fault{Op: look, Path: "/leader", Do: zksynctest.Error(int32(zkserver.ErrNoAuth))})
+						srv.Inject(zksynctest.Fault{Op: look, Path: "/leader", Do: zksynctest.Error(zkserver.ErrNoAuth)})
 					}
 				}
 				if c.lost {
