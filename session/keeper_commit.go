@@ -57,7 +57,8 @@ func (k *keeper) planCommit(w *wire.Conn, now time.Time, t *task) {
 // useful returns the next time at which a commit can move the deadline or end a lapse;
 // leases.mu is held.
 func (v *leases) useful(now time.Time) (at time.Time, ok bool) {
-	moves := v.proof.promise(v.record, now).After(v.proof.deadline)
+	// written: a commit at the very moment at which a suspension was noticed counts as older.
+	moves := v.proof.promise(v.record, v.proof.written(now)).After(v.proof.deadline)
 	if moves && v.held > 0 && v.proof.deadline.Sub(now) <= v.proof.timeout/commitFraction {
 		return now, true // a lapse delays grants, and not the deadline of a hold
 	}

@@ -139,7 +139,7 @@ func (l *Lease) Hold() error {
 	case l.gone:
 		return ErrNotOwned
 	case l.state == leaseHeld:
-		return nil
+		return v.expired(now) // the keeper ends the session for the same reason, perhaps a little later
 	// The answer that granted the znode may be late. Only a proof that is valid now shows
 	// that no other client has the znode.
 	case !v.grantable(now):

@@ -1,8 +1,10 @@
 package session_test
 
 import (
+	"errors"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -38,4 +40,36 @@ func TestASuspensionDuringAHandshakeCounts(t *testing.T) {
 			t.Errorf("the Deadline is %v later than the handshake proves", got.Sub(proven))
 		}
 	})
+}
+
+// A reconnect, a look at the Deadline, and Hold of a held lease notice a suspension of the machine beyond the
+// Deadline, and the context of the hold ends at once. To see this test fail, remove the signal in leases.now, or
+// the call of expired in Hold.
+func TestASuspensionThatIsNoticedEndsTheContextAtOnce(t *testing.T) {
+	for name, notice := range map[string]func(*testing.T, *zksynctest.Server, *session.Session, *session.Lease){
+		"Deadline": func(_ *testing.T, _ *zksynctest.Server, s *session.Session, _ *session.Lease) { s.Deadline() },
+		"reconnect": func(_ *testing.T, srv *zksynctest.Server, s *session.Session, _ *session.Lease) {
+			srv.Disconnect(s.ID())
+		},
+		"Hold": func(t *testing.T, _ *zksynctest.Server, _ *session.Session, l *session.Lease) {
+			if err := l.Hold(); !errors.Is(err, session.ErrLost) {
+				t.Errorf("Hold behind the Deadline: %v, want ErrLost", err)
+			}
+		},
+	} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			var suspended atomic.Int64
+			s := current(t, connect(t, srv, three, session.WithSuspension(func() time.Duration { return time.Duration(suspended.Load()) })))
+			create(t, s, "/held", zk.FlagEphemeral)
+			l := hold(t, s)
+			l.Own("/held")
+			time.Sleep(2*timeout + 10*time.Millisecond)
+			suspended.Store(int64(2 * timeout))
+			notice(t, srv, s, l)
+			synctest.Wait()
+			if !errors.Is(s.Err(), session.ErrLost) {
+				t.Errorf("%s: the context has not ended at once: %v", name, s.Err())
+			}
+		})
+	}
 }

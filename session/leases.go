@@ -51,6 +51,8 @@ func (v *leases) now() time.Time {
 		// The server was silent for d longer than the monotonic clock shows.
 		v.heard = v.heard.Add(-d)
 		v.proof.suspended(v.record, d, now)
+		// The timer of the keeper stood still, and the deadline may have passed.
+		signal(v.kick)
 	}
 	return now
 }
