@@ -39,7 +39,7 @@ var barrierBugs = []bug{
 			"	err := p.remove()\n"}}, []finder{enumerated("doublebarrier-abandon-0", "doublebarrier-abandon-1", "doublebarrier-abandon-2"), tested("./zksync", "TestDoubleBarrierLeavesAfterTwoFailures")}},
 	{"leave the child of a Leave that was refused", []edit{{"zksync/internal/rendezvous/participant.go",
 		"	err := p.removeOrDiscard()\n",
-		"	err := p.remove()\n"}}, []finder{tested("./zksync", "TestDoubleBarrierLeavesAfterTwoFailures")}},
+		"	err := p.remove()\n"}}, []finder{enumeratedIn("far-first", "doublebarrier"), tested("./zksync", "TestDoubleBarrierLeavesAfterTwoFailures")}},
 	{"count ready as a participant after the opening", []edit{{"zksync/internal/rendezvous/requests.go",
 		"	p.note(stat) // again: one of the children is ready now, and ready is no participant\n",
 		""}}, []finder{tested("./zksync", "TestDoubleBarrierCountErrorOfLeave")}},

@@ -41,7 +41,7 @@ var lineBugs = []bug{
 	{"race: keep the slot of a znode that was deleted after a refusal", []edit{{"zksync/internal/line/slot.go",
 		"func (h *slotHold) keep() { newHoldGuard(h.key.s, nil, []string{h.key.path}, nil, h.gone) }",
 		"func (h *slotHold) keep() {}"}},
-		[]finder{tested("./zksync", "TestLeaderAfterARefusedResignation")}},
+		[]finder{enumeratedIn("far-first", "election-ephemeral-give-up"), tested("./zksync", "TestLeaderAfterARefusedResignation")}},
 	{"wait at a spent counter for children that no contender deletes", []edit{{"zksync/internal/znode/directory.go",
 		"		case !slices.ContainsFunc(names, leaves):\n",
 		"		case len(names) > 99 && !slices.ContainsFunc(names, leaves):\n"}},
