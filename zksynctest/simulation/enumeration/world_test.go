@@ -58,7 +58,7 @@ var worlds = []*world{usual,
 	// Requests and answers are as small as the options allow, and few messages fit into one.
 	{name: "small", size: 400, server: func(cfg *zkserver.Config) { cfg.MaxFrame = smallest }, options: smallFrames},
 	// Messages are as large as the Put of a DelayQueue accepts, and no two fit into a request or an answer.
-	{name: "large", size: 1541, server: func(cfg *zkserver.Config) { cfg.MaxFrame = 2 * smallest }, options: func(*client) []session.Option {
+	{name: "large", size: 1530, server: func(cfg *zkserver.Config) { cfg.MaxFrame = 2 * smallest }, options: func(*client) []session.Option {
 		return []session.Option{session.WithMaxRequest(2 * smallest), session.WithMaxAnswer(2 * smallest)}
 	}, only: func(s *scenario) bool { return s.hasQueue() && !strings.HasSuffix(s.name, "-bulk") }},
 	// The names of the messages that the consumers skip do not fit into the claim table.
