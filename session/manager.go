@@ -206,13 +206,13 @@ func (m *Manager) Logger() *zap.Logger { return m.cfg.log }
 func (m *Manager) Done() <-chan struct{} { return m.done }
 
 // Close closes the Manager. Every hold ends with ErrClosed. Close waits for requests and
-// functions in flight: while something is held, until Session.Deadline, and otherwise for
+// functions in flight: while something is held, until the Session.Deadline of the time of the call, and otherwise for
 // two thirds of the session timeout after the last sign of the server. It then closes the
 // session on the server, which deletes the session's ephemerals at once. If no server can
 // be reached, that takes a second, and the ephemerals go when the session expires. Close
 // returns when all goroutines of the Manager have ended. It always returns nil, and may
 // be called more than once. Do not call Close in a function of Do, or of a primitive's Do or Run: each
-// would wait for the other, until the session is not proven alive any more.
+// would wait for the other, until that time has passed.
 func (m *Manager) Close() error {
 	m.cancel(ErrClosed)
 	<-m.done

@@ -17,7 +17,7 @@ import (
 // closed, joined with fn's last error, or with the error of the session if fn's context had
 // ended with the session. Do returns the error of ctx when ctx ends. Its text has that last error,
 // which errors.Is does not find: fn may yet have succeeded under another session. Manager.Close
-// waits for fn while the session is proven alive.
+// waits for fn as long as Close says.
 func (m *Manager) Do(ctx context.Context, fn func(context.Context, *Session) error) error {
 	return m.Retry(ctx, func(s *Session) error { return run(ctx, s, fn) })
 }

@@ -108,7 +108,7 @@ func (s *Session) NotifyEnd(f func(cause error)) (stop func(), err error) {
 	return stop, nil
 }
 
-// Busy delays Manager.Close until done is called, but not beyond the Deadline. Use it for
+// Busy delays Manager.Close until done is called, as long as Close says. Use it for
 // work that should end in order. Busy returns an error if the session is over.
 func (s *Session) Busy() (done func(), err error) {
 	if err := s.gate.hold(); err != nil {

@@ -127,7 +127,7 @@ func (b *DoubleBarrier) leave(ctx context.Context, entered *rendezvous.Participa
 // error is ErrNotHeld, and a participant that has entered again since stays inside. If Enter
 // fails, Do returns its error without having called fn. If fn panics, Do does not wait for the
 // others.
-// Manager.Close waits for fn while the session is proven alive.
+// Manager.Close waits for fn as long as Close says.
 func (b *DoubleBarrier) Do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
 	p, err := b.enter(ctx)
 	if err != nil {

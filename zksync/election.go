@@ -102,7 +102,7 @@ func (e *Election) resign(g *line.Grant) error {
 // Leadership is never given up before work has returned, unless WithStopTimeout
 // bounds that. If work calls runtime.Goexit, Run resigns and its goroutine ends. Run ends
 // no leadership but its own. Otherwise it fails like Campaign, and with ErrInvalidOption if
-// work is nil. Manager.Close waits for work while the session is proven alive. A work that
+// work is nil. Manager.Close waits for work as long as Close says. A work that
 // goes on for seconds after its context has ended is logged. WithMaxWait bounds each
 // campaign, the wait for a session included.
 func (e *Election) Run(ctx context.Context, work func(ctx context.Context) error) error {

@@ -135,7 +135,7 @@ func (m *exclusive) Unlock() error {
 // was unlocked or downgraded before: Do never unlocks a lock that was acquired later.
 // Otherwise Do fails like Lock, without having called fn, and with ErrInvalidOption if fn
 // is nil. If the session is lost before fn was called, Do joins the line again.
-// Manager.Close waits for fn while the session is proven alive. An fn that
+// Manager.Close waits for fn as long as Close says. An fn that
 // goes on for seconds after its context has ended is logged.
 func (m *exclusive) Do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
 	return m.under("lock", fn, func() (ownHold, error) {
