@@ -164,7 +164,7 @@ func (c *chore) owns(session int64) (ours bool, err error) {
 	}
 	// Another znode of the same name may have been created since the first look.
 	if stat.EphemeralOwner != session || c.data != nil && !bytes.Equal(data, c.data) || c.czxid != 0 && c.czxid != stat.Czxid ||
-		c.judge != nil && !c.judge(stat) {
+		c.judge != nil && c.czxid == 0 && !c.judge(stat) {
 		return false, nil
 	}
 	c.version, c.czxid = stat.Version, stat.Czxid

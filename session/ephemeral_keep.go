@@ -241,8 +241,8 @@ func (n *owned) claim(f *failures) (ours bool, err error) {
 	// is missed.
 	defer w.Stop()
 	// A server before 3.9 tells every client that a znode exists, but sends no event to a client without the permission
-	// to read the znode. The data are the smaller answer if there are children, whose list has no limit.
-	if stat.NumChildren > 0 {
+	// to read the znode. Neither the data nor the list of children should exceed the largest answer.
+	if stat.DataLength < stat.NumChildren*childBytes {
 		_, _, err = s.Get(e.ctx, n.path)
 	} else {
 		_, _, err = s.Children(e.ctx, n.path)
@@ -267,6 +267,9 @@ func (e *Ephemeral) startWait(obstacle error) *Wait {
 		return fmt.Errorf("for the removal of another znode at the path: %w", obstacle)
 	})
 }
+
+// childBytes is roughly what a child adds to the answer to a list.
+const childBytes = 32
 
 // unwatchable is the round for which Pause waits about a second.
 const unwatchable = 16

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -78,6 +79,31 @@ func TestConflictWithALargeDirectory(t *testing.T) {
 		}
 		if err := e.Close(); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A Conflict with a znode of large data and few children breaks no connection, either (owned.claim: childBytes).
+func TestConflictWithLargeData(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		if err := srv.Create("/a", bytes.Repeat([]byte("x"), 500<<10)); err != nil {
+			t.Fatal(err)
+		}
+		if err := srv.Create("/a/child", nil); err != nil {
+			t.Fatal(err)
+		}
+		m := srv.Connect(t, session.WithMaxAnswer(64<<10))
+		e := keepEphemeral(t, m, "/a", "x")
+		mustBe(t, e.Err(), session.ErrConflict)
+		for i := range 5 {
+			time.Sleep(time.Minute)
+			if err := srv.Set("/a", bytes.Repeat([]byte{byte(i)}, 500<<10)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		if n := m.Stats().Connections; n != 1 {
+			t.Errorf("%d connections, want 1", n)
 		}
 	})
 }

@@ -171,3 +171,53 @@ func TestLostAnswerWithoutRead(t *testing.T) {
 		})
 	}
 }
+
+// A candidate that gave up, and may not look for its znode, deletes no znode of a later leader of its session
+// (slotHold.discardZnodes: owns).
+func TestGivenUpCandidateSparesTheNextLeader(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		foreign := srv.Connect(t, session.WithACL(zk.WorldACL(zk.PermAll&^zk.PermRead)...))
+		f := zksync.NewElection(foreign, "/leader", byEphemeral)
+		_, err := f.Campaign(t.Context())
+		must(t, err)
+		m := srv.Connect(t)
+		a, b := zksync.NewElection(m, "/leader", byEphemeral), zksync.NewElection(m, "/leader", byEphemeral)
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Path: "/leader", At: zksynctest.BeforeCommit, Do: zksynctest.Disconnect})
+		_, err = a.Campaign(within(t, time.Minute))
+		mustBe(t, err, zk.ErrNoAuth, "campaign", "/leader")
+		time.Sleep(17 * time.Minute)
+		must(t, f.Resign())
+		led, err := b.Campaign(within(t, time.Hour))
+		must(t, err)
+		select {
+		case <-led.Done():
+			t.Error("the leader has lost leadership:", context.Cause(led))
+		case <-time.After(20 * time.Minute):
+		}
+	})
+}
+
+// A candidate that gave up removes its znode also if another client writes to it after the janitor has found it
+// (chore.owns: czxid).
+func TestGivenUpCandidateRemovesAZnodeThatWasSet(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		id := live(t, m).ID()
+		a := zksync.NewElection(m, "/leader", byEphemeral)
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Path: "/leader", At: zksynctest.BeforeReply, Do: zksynctest.Delay(200 * time.Millisecond)})
+		time.AfterFunc(150*time.Millisecond, func() { srv.Disconnect(id) })
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpDelete, Path: "/leader", Do: zksynctest.Delay(time.Second)})
+		time.AfterFunc(700*time.Millisecond, func() { must(t, srv.Set("/leader", []byte("note"))) })
+		_, err := a.Campaign(within(t, 100*time.Millisecond))
+		mustBe(t, err, context.DeadlineExceeded, "campaign", "/leader")
+		time.Sleep(10 * time.Minute)
+		if data, ok := srv.Get("/leader"); ok {
+			t.Errorf("the znode is left: %q", data)
+		}
+		_, err = a.Campaign(within(t, time.Hour))
+		must(t, err)
+		if now := live(t, m).ID(); now != id {
+			t.Error("the session has ended")
+		}
+	})
+}

@@ -96,17 +96,20 @@ type ownHold struct {
 	release func() error
 }
 
-// under calls fn under a hold from acquire, which it releases when fn returns or panics. It
+// under calls fn under a hold from acquire, which it releases when fn returns or panics. WithMaxWait bounds
+// the context of acquire, and not the hold. It
 // returns the error of fn, joined with the error of the release, which says that the
 // hold had been lost. Manager.Close waits for fn. op is for errors and log lines.
-func (p *primitive) under(op string, fn func(context.Context) error, acquire func() (ownHold, error)) (err error) {
+func (p *primitive) under(ctx context.Context, op string, fn func(context.Context) error, acquire func(wait context.Context) (ownHold, error)) (err error) {
 	if fn == nil {
 		return p.opError(op, errNoWork)
 	}
 	var held ownHold
 	var done func()
+	wait, cancel := p.cfg.bound(ctx)
+	defer cancel()
 	for done == nil {
-		if held, err = acquire(); err != nil {
+		if held, err = acquire(wait); err != nil {
 			return p.opError(op, err)
 		}
 		if done, err = held.s.Busy(); err != nil {

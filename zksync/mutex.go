@@ -138,12 +138,12 @@ func (m *exclusive) Unlock() error {
 // Manager.Close waits for fn as long as Close says. An fn that
 // goes on for seconds after its context has ended is logged.
 func (m *exclusive) Do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
-	return m.under("lock", fn, func() (ownHold, error) {
-		held, g, err := m.acquire(ctx, true, true)
+	return m.under(ctx, "lock", fn, func(wait context.Context) (ownHold, error) {
+		_, g, err := m.acquire(wait, true, false)
 		if err != nil {
 			return ownHold{}, err
 		}
-		return ownHold{held, g.Session(), func() error { return m.opError("unlock", m.held.End(g, m.in.Release)) }}, nil
+		return ownHold{g.Context(ctx), g.Session(), func() error { return m.opError("unlock", m.held.End(g, m.in.Release)) }}, nil
 	})
 }
 

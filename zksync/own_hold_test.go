@@ -297,3 +297,35 @@ func TestDataOfADirectoryCreatedMeanwhile(t *testing.T) {
 		}
 	}
 }
+
+// WithMaxWait bounds all waits of a Do together, also if a session is lost before the function was called
+// (primitive.under: bound).
+func TestDoWaitsNoLongerThanMaxWait(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m, o1, o2 := srv.Connect(t), srv.Connect(t), srv.Connect(t)
+		first := zksync.NewMutex(o1, path)
+		must(t, first.Lock(t.Context()))
+		mu := zksync.NewMutex(m, path, zksync.WithMaxWait(time.Minute))
+		began := time.Now()
+		lose := sync.OnceFunc(func() {
+			s := live(t, m)
+			must(t, srv.ExpireSession(s.ID()))
+			<-s.Done()
+		})
+		ctx := meddledCtx{t.Context(), func() {
+			if time.Since(began) > 50*time.Second {
+				lose()
+			}
+		}}
+		done := start(func() error { return mu.Do(ctx, func(context.Context) error { return nil }) })
+		second := zksync.NewMutex(o2, path)
+		go second.Lock(t.Context())
+		time.Sleep(51 * time.Second)
+		must(t, first.Unlock())
+		err := <-done
+		took := time.Since(began)
+		if !errors.Is(err, zksync.ErrMaxWait) || took > time.Minute+time.Second {
+			t.Errorf("Do took %v: %v", took, err)
+		}
+	})
+}

@@ -111,8 +111,8 @@ func (rw *RWMutex) RUnlock() error {
 // except that it ends when fn returns. RDo returns the error of fn, joined with ErrLost if
 // a read lock that is held through this value was lost.
 func (rw *RWMutex) RDo(ctx context.Context, fn func(ctx context.Context) error) error {
-	return rw.under("rlock", fn, func() (ownHold, error) {
-		g, err := rw.rlock(ctx, true)
+	return rw.under(ctx, "rlock", fn, func(wait context.Context) (ownHold, error) {
+		g, err := rw.rlock(wait, true)
 		if err != nil {
 			return ownHold{}, err
 		}

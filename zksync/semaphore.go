@@ -120,8 +120,8 @@ func (s *Semaphore) released(n int, err error) error {
 // returns the error of fn, joined with ErrLost if n units that are held through this value
 // were lost. Otherwise it behaves like Mutex.Do.
 func (s *Semaphore) Do(ctx context.Context, n int, fn func(ctx context.Context) error) error {
-	return s.under("acquire", fn, func() (ownHold, error) {
-		g, pl, err := s.acquire(ctx, n, true)
+	return s.under(ctx, "acquire", fn, func(wait context.Context) (ownHold, error) {
+		g, pl, err := s.acquire(wait, n, true)
 		if err != nil {
 			return ownHold{}, err
 		}

@@ -167,7 +167,9 @@ func (h *slotHold) discardZnodes(*Grant) []<-chan error {
 		// that znode.
 		return nil
 	}
-	gone, done := h.key.s.DiscardIf(h.key.path, h.owns), make(chan error, 1)
+	// After a refusal the janitor looks again for as long as the session lives. The slot may be free by then: see keep.
+	owns := func(stat *zk.Stat) bool { return !h.freed.Load() && h.owns(stat) }
+	gone, done := h.key.s.DiscardIf(h.key.path, owns), make(chan error, 1)
 	go func() {
 		defer close(done)
 		if refused := <-gone; refused != nil {

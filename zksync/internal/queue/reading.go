@@ -65,13 +65,16 @@ func (l *partitionList) endReading(rd *reading) {
 	l.readings.remove(rd)
 }
 
-// send sends the removal of a message at its turn, for which it waits until ctx ends. It returns nil without an
-// error if the Take has to pick another message, because an earlier one waits.
-func (l *partitionList) send(ctx context.Context, rd *reading, st *orderState, tx commit.Tx) (*commit.Entry, error) {
+// send sends the removal of a message at its turn, for which it waits until ctx ends; it calls wait before it waits. It
+// returns nil without an error if the Take has to pick another message, because an earlier one waits.
+func (l *partitionList) send(ctx context.Context, rd *reading, tx commit.Tx, wait func(context.Context) error) (*commit.Entry, error) {
 	for {
-		e, again := l.trySend(rd, st, tx)
+		e, again := l.trySend(rd, tx)
 		if e != nil || again {
 			return e, nil
+		}
+		if err := wait(ctx); err != nil {
+			return nil, err
 		}
 		select {
 		case <-rd.turn:
@@ -82,7 +85,7 @@ func (l *partitionList) send(ctx context.Context, rd *reading, st *orderState, t
 }
 
 // trySend sends the removal of a message if it is its turn, and reports whether an earlier message waits.
-func (l *partitionList) trySend(rd *reading, st *orderState, tx commit.Tx) (e *commit.Entry, again bool) {
+func (l *partitionList) trySend(rd *reading, tx commit.Tx) (e *commit.Entry, again bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := &l.readings
@@ -92,7 +95,7 @@ func (l *partitionList) trySend(rd *reading, st *orderState, tx commit.Tx) (e *c
 	if n := len(o.sent); n > 0 {
 		tx.After = o.sent[n-1].entry
 	}
-	if l.hasEarlier(rd, st) {
+	if l.hasEarlier(rd) {
 		return nil, true
 	}
 	rd.entry = l.cfg.Removals.Start(tx)[0]
@@ -101,8 +104,9 @@ func (l *partitionList) trySend(rd *reading, st *orderState, tx commit.Tx) (e *c
 	return rd.entry, false
 }
 
-// hasEarlier reports whether a message ahead of a picked one waits, or may wait after the next listing; l.mu is held.
-func (l *partitionList) hasEarlier(rd *reading, st *orderState) bool {
+// hasEarlier reports whether a message ahead of a picked one waits, or may wait after the next listing; l.mu is held. It
+// goes by the newest state, and not by the state of the pick, which would drop messages that were returned since.
+func (l *partitionList) hasEarlier(rd *reading) bool {
 	now := time.Now().UnixMilli()
 	for _, p := range l.all {
 		if p.key > rd.ref.partition.key {
@@ -111,7 +115,7 @@ func (l *partitionList) hasEarlier(rd *reading, st *orderState) bool {
 		if p.unlisted {
 			return true
 		}
-		if p.hasFree(st, now) {
+		if p.hasFree(l.applied, now) {
 			first, _ := p.waiting.first()
 			if (&reading{ref: p.ref(first)}).compare(rd) < 0 {
 				return true

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -143,7 +144,7 @@ func TestTakePicksAgainAfterAListing(t *testing.T) {
 		l.mu.Lock()
 		l.relistAll()
 		l.mu.Unlock()
-		if e, again := l.trySend(picked[1], c.v.order.known(), commit.Tx{}); e != nil || !again {
+		if e, again := l.trySend(picked[1], commit.Tx{}); e != nil || !again {
 			r.Error("the removal was sent ahead of an earlier message that waits")
 		}
 	})
@@ -159,4 +160,47 @@ func TestReadingsAreInTheOrderOfPartitions(t *testing.T) {
 	if l.unsent[0] != urgent {
 		t.Error("the removal from the later partition is the first")
 	}
+}
+
+// A Take whose pick relies on an older state drops no message that a newer state has returned
+// (partitionList.hasEarlier: applied).
+func TestTakeByAnOlderStateDropsNoMessage(t *testing.T) {
+	withRig(t, 6, func(r rig) {
+		other, c := r.open(InOrder, true), r.open(InOrder, false)
+		got := other.receive(3)
+		pick := func() *reading {
+			sel, err := c.v.next(r.Context(), nil, nil, false)
+			r.must(err)
+			return sel.reading
+		}
+		l := &c.v.partitions
+		late := pick()
+		r.must(giveBack(0, got...))
+		time.Sleep(time.Second)
+		c.forgetOrder()
+		first := pick()
+		if e, _ := l.trySend(first, commit.Tx{}); e == nil {
+			r.Error("the removal of the first message was not sent")
+		}
+		if e, again := l.trySend(late, commit.Tx{}); e != nil || !again {
+			r.Error("the removal of a later message was sent")
+		}
+		if next := pick().ref.Name; next != itemName(1) {
+			r.Errorf("the next Take picks %s, want %s", next, itemName(1))
+		}
+	})
+}
+
+// A Take that waits for its turn says so when its context ends (Consumer.reason: readings; take.run: cancelled).
+func TestTakeSaysThatItWaitsForItsTurn(t *testing.T) {
+	withThrottledRead(t, func(h harness, a, _ *Consumer, release func()) {
+		first, second := h.take(a), h.take(a)
+		time.Sleep(time.Minute)
+		second.cancel()
+		if err := <-second.data; !strings.Contains(err, "another Take of this value reads an earlier one") {
+			h.Errorf("the error does not tell why the Take has waited: %s", err)
+		}
+		release()
+		first.want(h, "0")
+	})
 }

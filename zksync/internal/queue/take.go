@@ -111,6 +111,9 @@ func (t *take) run(ctx context.Context) ([]byte, bool, error) {
 		began := time.Now()
 		data, done, err := t.remove(ctx, sel.reading, sel.at)
 		t.took = time.Since(began) / 2 // a read and a removal
+		if err != nil && !done && t.caller.Err() != nil && session.ClassOf(err) == session.ClassCancelled {
+			err = t.cancelled(err)
+		}
 		if done || err != nil {
 			return data, done, err
 		}
@@ -170,7 +173,7 @@ func (t *take) remove(ctx context.Context, rd *reading, st *orderState) ([]byte,
 	}
 	// The transaction relies on no ephemeral of this session, so it may be sent again, and
 	// its outcome may be looked up, under another session.
-	e, err := v.partitions.send(ctx, rd, st, tx)
+	e, err := v.partitions.send(ctx, rd, tx, t.startWait)
 	if e == nil {
 		v.partitions.requeue(r)
 		return nil, false, err

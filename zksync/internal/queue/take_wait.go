@@ -57,6 +57,8 @@ func (c *Consumer) reason() error {
 		}
 	}
 	switch {
+	case len(v.partitions.readings.unsent) > 0:
+		return errors.New("for a message: another Take of this value reads an earlier one")
 	case others > 0 || picked > 0:
 		return fmt.Errorf("for a message: consumers have claimed all that wait, %d of them others and %d this one", others, picked)
 	case !due.IsZero():

@@ -2,6 +2,12 @@ package main
 
 // requestBugs are mistakes about the requests, watches and ephemerals of a session.
 var requestBugs = []bug{
+	{"bound each wait of a Do alone", []edit{{"zksync/hold.go",
+		"wait, cancel := p.cfg.bound(ctx)", "wait, cancel := ctx, func() {}"}},
+		[]finder{tested("./zksync", "^TestDoWaitsNoLongerThanMaxWait$")}},
+	{"read the large data of a znode in the way of an Ephemeral", []edit{{"session/ephemeral_keep.go",
+		"stat.DataLength < stat.NumChildren*childBytes", "stat.NumChildren > 0"}},
+		[]finder{tested("./session", "^TestConflictWithLargeData$")}},
 	{"end a read of an Inbox whose answer is too slow", []edit{{"session/inbox_read.go",
 		"		if r.guilt >= maxGuilt && IsAnswerTooLarge(lost.Reason) {",
 		"		if r.guilt >= maxGuilt && lost.Guilt >= wire.GuiltOfAnswer {"}},
@@ -103,7 +109,7 @@ var requestBugs = []bug{
 		"\t\t_, _, err = s.Children(e.ctx, n.path)\n"}},
 		[]finder{tested("./session", "^TestConflictWithALargeDirectory$")}},
 	{"discard any ephemeral of this session in place of the one that is asked for", []edit{{"session/chore.go",
-		"c.judge != nil && !c.judge(stat) {\n", "false {\n"}},
+		"c.judge != nil && c.czxid == 0 && !c.judge(stat) {\n", "false {\n"}},
 		[]finder{tested("./session", "^TestDiscardIf$")}},
 	{"give up the removal of an ephemeral whose first look was refused", []edit{{"session/chore.go",
 		" || c.judge != nil || guidOf", " || guidOf"}},
