@@ -91,9 +91,9 @@ type blockingCall struct {
 var blockingCalls = slices.Concat(lockCalls, groupCalls, queueCalls)
 
 // chosen reports whether a run has combination i, j of a call and an error. A run with
-// ZKSYNC_LONG=1 has all combinations. A plain run has one in n: some errors for each call,
-// and each error for some calls.
-func chosen(i, j, n int) bool { return (i+j)%bounds.Size(n, 1) == 0 }
+// ZKSYNC_LONG=1 has all combinations. A plain run, and a run with the race detector, has one in n:
+// some errors for each call, and each error for some calls.
+func chosen(i, j, n int) bool { return (i+j)%bounds.Size(n, min(n, slowdown)) == 0 }
 
 // A run is the result of a blocking call.
 type run struct {

@@ -16,7 +16,7 @@ func TestJoinBesideALeave(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		g := zksync.NewGroup(srv.Connect(t), "/g")
-		for range bounds.Size(5000, 20000) {
+		for range bounds.Size(5000, 20000) / slowdown {
 			a, err := g.Join(t.Context(), "a", nil)
 			must(t, err)
 			left := make(chan error, 1)
