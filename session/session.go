@@ -159,8 +159,8 @@ func (s *Session) DiscardCreated(path string, czxid int64) <-chan error {
 	return s.DiscardIf(path, func(stat *zk.Stat) bool { return stat.Czxid == czxid })
 }
 
-// DiscardIf is like DiscardCreated, for the ephemeral of this session for whose Stat judge returns true: the first one that
-// is found. judge may be called in any goroutine, and must not block.
+// DiscardIf is like DiscardCreated, for the first ephemeral of this session that the janitor finds at path and for whose
+// Stat judge returns true. judge may be called in any goroutine, and must not block.
 func (s *Session) DiscardIf(path string, judge func(*zk.Stat) bool) <-chan error {
 	return s.janitor.discard(&chore{paths: []string{path}, own: true, judge: judge})
 }

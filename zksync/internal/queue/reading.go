@@ -19,7 +19,7 @@ type reading struct {
 }
 
 // A readingList puts the removals of the Takes of a view in the order of their messages: a removal is sent when no
-// earlier message waits or is read, and it happens only if those that were sent before have happened. Otherwise
+// earlier message waits or is read, and it happens only if the removals before it have happened. Otherwise
 // a Take could return a message while an earlier one, whose read or removal has failed, stays for another process.
 // The mutex of the partitionList guards it.
 type readingList struct {

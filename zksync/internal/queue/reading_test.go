@@ -105,7 +105,7 @@ func TestTakePrefersAnEarlierMessageThatIsPutBack(t *testing.T) {
 	})
 }
 
-// While the removal of a message is under way, a Take of the value sends a later one that happens only with it
+// While the removal of a message is under way, a Take of the value may send a later removal, which fails with the first
 // (partitionList.trySend: After; sender.prepare: failed).
 func TestTakeFailsWithTheRemovalOfAnEarlierMessage(t *testing.T) {
 	inBubble(t, func(h harness) {

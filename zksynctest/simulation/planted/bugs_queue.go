@@ -113,7 +113,7 @@ var queueBugs = []bug{
 		"	_ = r.c.Gate.Refused(err)\n", "	_ = err\n"}},
 		[]finder{tested("./zksync", "^TestCapacityOfAQueueThatWasRemade$")}},
 	{"take the next number of a directory without its wrap", []edit{{"zksync/internal/queue/commit/freenumber.go",
-		"next := int32(twice / 2)", "next := int32(twice) / 2"}},
+		"return int32(twice / 2), int32", "return int32(twice) / 2, int32"}},
 		[]finder{tested("./zksync/internal/queue/commit", "^TestFreeNumberWaitsForTheMessageInTheWay$")}},
 	{"read a message without multiRead beside a directory that is created again", []edit{{"zksync/internal/queue/claim_reads.go",
 		"refs[0].czxid || p.recreated.Load():", "refs[0].czxid:"}},

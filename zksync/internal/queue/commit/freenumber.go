@@ -53,12 +53,7 @@ func (f *freeing) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// A server counts the creations in a directory, and numbers the next child by that
-		// count. It reports the count as Cversion = 2*creations - NumChildren. The counter
-		// is spent at the largest int32, and twice that wraps to -2.
-		twice := uint32(stat.Cversion) + uint32(stat.NumChildren) // Cversion wraps, and so must the sum
-		next := int32(twice / 2)
-		spent := int32(twice) == -2
+		next, spent := nextNumber(stat)
 		inTheWay := func(name string) bool {
 			seq, ok := f.numberOf(name)
 			return ok && (spent || seq == next)
@@ -84,6 +79,15 @@ func (f *freeing) run(ctx context.Context) error {
 func (f *freeing) await(ctx context.Context, w *session.Watch) error {
 	f.waited = true
 	return znode.AwaitEvent(ctx, f.s, w)
+}
+
+// nextNumber returns the number of the next child of a directory, and whether its counter is spent.
+func nextNumber(dir *zk.Stat) (next int32, spent bool) {
+	// A server counts the creations in a directory, and numbers the next child by that
+	// count. It reports the count as Cversion = 2*creations - NumChildren. The counter
+	// is spent at the largest int32, and twice that wraps to -2.
+	twice := uint32(dir.Cversion) + uint32(dir.NumChildren) // Cversion wraps, and so must the sum
+	return int32(twice / 2), int32(twice) == -2
 }
 
 // deleteDir deletes a directory without messages, whose counter is spent, and the znodes

@@ -17,7 +17,7 @@ func SkipNumber(ctx context.Context, s *session.Session, dir string) (bool, erro
 	if err != nil || !ok {
 		return err == nil, err // the next attempt creates the directory
 	}
-	if spent := int32(uint32(stat.Cversion)+uint32(stat.NumChildren)) == -2; spent { // see freeing.run
+	if _, spent := nextNumber(stat); spent {
 		return false, nil
 	}
 	// A server counts every creation. No client sees the znode, since one transaction deletes it.
