@@ -44,7 +44,11 @@ func (c *crew) start(i int) {
 	m.command = exec.Command(os.Args[0])
 	m.command.Env = append(os.Environ(), clientEnv+"="+m.name, serversEnv+"="+c.servers, notesEnv+"="+c.notes(m))
 	m.command.Stdout, m.command.Stderr = os.Stderr, os.Stderr
-	_, err := m.command.StdinPipe() // closes when the test process ends, and then the client ends
+	// A client may be killed before it opens its notes. It has none then.
+	err := os.WriteFile(c.notes(m), nil, 0o600)
+	if err == nil {
+		_, err = m.command.StdinPipe() // closes when the test process ends, and then the client ends
+	}
 	if err == nil {
 		err = m.command.Start()
 	}
