@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/go-zksync/toolkit/session"
@@ -44,13 +42,15 @@ type client struct {
 	holds int
 }
 
-// runClient works until SIGTERM, and returns the result as an exit status.
+// runClient works until it receives a byte, and returns the result as an exit status.
 func runClient() int {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	go func() {
-		os.Stdin.Read(make([]byte, 1)) // the test process has ended
-		os.Exit(1)
+		if n, _ := os.Stdin.Read(make([]byte, 1)); n == 0 {
+			os.Exit(1) // the test process has ended
+		}
+		stop()
 	}()
 	notes, err := openNotebook(os.Getenv(notesEnv))
 	if err != nil {

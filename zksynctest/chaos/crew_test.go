@@ -4,6 +4,7 @@ package chaos
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,6 +26,7 @@ type crew struct {
 type member struct {
 	name    string
 	command *exec.Cmd
+	stop    io.Writer  // a byte asks the process to stop
 	ended   chan error // receives the process's result
 	killed  bool
 	paused  bool // it was paused at least once
@@ -47,7 +49,7 @@ func (c *crew) start(i int) {
 	// A client may be killed before it opens its notes. It has none then.
 	err := os.WriteFile(c.notes(m), nil, 0o600)
 	if err == nil {
-		_, err = m.command.StdinPipe() // closes when the test process ends, and then the client ends
+		m.stop, err = m.command.StdinPipe() // closes when the test process ends, and then the client ends
 	}
 	if err == nil {
 		err = m.command.Start()
@@ -84,10 +86,13 @@ func (c *crew) signal(i int, s syscall.Signal) {
 	}
 }
 
-// finish asks the clients to stop and waits for their end.
+// finish asks the clients to stop and waits for their end. A client that has just been started reads
+// the request later.
 func (c *crew) finish() {
-	for i := range c.now {
-		c.signal(i, syscall.SIGTERM)
+	for _, m := range c.now {
+		if _, err := m.stop.Write([]byte{'\n'}); err != nil {
+			c.t.Errorf("ask %s to stop: %v", m.name, err)
+		}
 	}
 	patience := time.After(time.Minute)
 	for _, m := range c.now {
