@@ -6,7 +6,7 @@ import (
 )
 
 // bury closes the connection of a lost session, and waits for the goroutines of the
-// session.
+// session and for its functions.
 func bury(s *Session) {
 	if s.remains {
 		s.wg.Go(func() {
@@ -23,6 +23,24 @@ func bury(s *Session) {
 	}
 	s.link.shutdown()
 	s.wg.Wait()
+	awaitFunctions(s)
+}
+
+// awaitFunctions waits until the functions that began before the loss of a session have returned. They
+// may clean up. Manager.Close waits for them for as long as with an idle session.
+func awaitFunctions(s *Session) {
+	idle := s.gate.close(ErrLost) // the gate keeps the reason of the loss
+	select {
+	case <-idle:
+		return
+	case <-s.m.ctx.Done():
+	}
+	wait := time.NewTimer(s.Timeout() * 2 / 3)
+	defer wait.Stop()
+	select {
+	case <-idle:
+	case <-wait.C:
+	}
 }
 
 // closePatience is the time in which Manager.Close tries to close the session on a server.

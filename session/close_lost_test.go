@@ -178,3 +178,49 @@ func TestSilentConnectionsOfLongSessionsEnd(t *testing.T) {
 		})
 	}
 }
+
+// Close waits for a function of Do whose session was lost before, or is lost while Close waits, and in both cases for two
+// thirds of the session timeout at most.
+func TestCloseAwaitsFunctionsOfALostSession(t *testing.T) {
+	for _, early := range []bool{true, false} {
+		for _, work := range []time.Duration{timeout / 2, timeout} {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				m := connect(t, srv, three)
+				running, returned := make(chan struct{}), make(chan struct{})
+				go func() {
+					defer close(returned)
+					_ = m.Do(t.Context(), func(ctx context.Context, s *session.Session) error {
+						close(running)
+						<-ctx.Done()
+						<-time.After(work) // cleans up
+						return nil
+					})
+				}()
+				<-running
+				lost := current(t, m)
+				ended := time.Now().Add(work) // the function's ctx ends now, by the loss or by Close
+				expire := func() {
+					if err := srv.ExpireSession(lost.ID()); err != nil {
+						t.Error(err)
+					}
+				}
+				if early {
+					expire()
+					<-lost.Done()
+					current(t, m) // the next session
+				} else {
+					time.AfterFunc(timeout/10, expire)
+				}
+				limit := time.Now().Add(timeout * 2 / 3)
+				if ended.Before(limit) {
+					limit = ended
+				}
+				m.Close()
+				if late := time.Since(limit); late != 0 {
+					t.Errorf("lost before Close: %v: Close returned %v late beside a function that needs %v", early, late, work)
+				}
+				<-returned
+			})
+		}
+	}
+}

@@ -138,8 +138,9 @@ func hung(what string, bound time.Duration) error {
 	return fmt.Errorf("%s was not answered within %v", what, roundTime(bound))
 }
 
-// greet sends the credentials and a sync, or a transaction without effect: an event names no
-// zxid, so after an event the server cannot tell that the client has seen a later state.
+// greet sends the credentials and a sync. It sends a transaction without effect instead if the server cannot
+// tell whether it is behind what the callers have seen: an event names no zxid, and a new session none of what
+// its predecessors have seen. Some servers open a session without a transaction (localSessionsEnabled).
 func (w *connection) greet() {
 	// The server handles the credentials first, so the sync and all later requests have
 	// their permissions.
@@ -150,7 +151,7 @@ func (w *connection) greet() {
 	// follows. Until then callers have no use for the connection. A leader that was deposed
 	// without noticing answers a sync, and not a transaction.
 	first, outcome := syncRoot(), failureOf
-	if w.s.unnamed.Load() {
+	if w.s.ahead.Load() {
 		first, outcome = quorumRoot(), quorumOf
 	}
 	first.Then = func(c *wire.Call) {
@@ -192,7 +193,7 @@ func (w *connection) Header(zxid int64, code int32, ours bool) error {
 	}
 	// The answer shows every event before it. An answer to credentials has no zxid.
 	if zxid > 0 {
-		s.unnamed.Store(false)
+		s.ahead.Store(false)
 	}
 	// If all watches are armed, the server has sent every event of our watches up to this
 	// zxid before the answer. A connection on which the SASL exchange or setWatches failed
@@ -219,7 +220,7 @@ func (w *connection) Header(zxid int64, code int32, ours bool) error {
 func (w *connection) Event(record []byte) error {
 	// The zxid of the event does not count as seen: further events of the same transaction
 	// may follow, and after a reconnect the server must send the events that did not arrive.
-	w.s.unnamed.Store(true)
+	w.s.ahead.Store(true)
 	w.s.leases.hear()
 	return w.s.hub.event(w.Number, record)
 }

@@ -116,6 +116,7 @@ func (m *Manager) run() {
 			// Otherwise each lost session of an outage would bring a round of dials without
 			// a pause.
 			s.link.attempts.goOn(&m.session.link.attempts)
+			s.ahead.Store(true)
 		}
 		// Before the state: setState ignores every session except m.session.
 		m.session = s
@@ -207,7 +208,8 @@ func (m *Manager) Done() <-chan struct{} { return m.done }
 
 // Close closes the Manager. Every hold ends with ErrClosed. Close waits for requests and
 // functions in flight: while something is held, until the Session.Deadline of the time of the call, and otherwise for
-// two thirds of the session timeout after the last sign of the server. It then closes the
+// two thirds of the session timeout after the last sign of the server. For a function whose session was lost, it waits
+// for two thirds of the session timeout. It closes the
 // session on the server, which deletes the session's ephemerals at once. If no server can
 // be reached, that takes a second, and the ephemerals go when the session expires. Close
 // returns when all goroutines of the Manager have ended. It always returns nil, and may

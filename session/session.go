@@ -34,7 +34,7 @@ type Session struct {
 
 	seenZxid  atomic.Int64 // the newest zxid in an answer
 	eventZxid atomic.Int64 // every event of ours up to this zxid has arrived
-	unnamed   atomic.Bool  // an event has arrived since the answer of seenZxid
+	ahead     atomic.Bool  // callers may have seen a later state than seenZxid; see greet
 	wg        sync.WaitGroup
 }
 
@@ -194,14 +194,12 @@ func (s *Session) close(why error) {
 	s.end.notify(why)
 	// By now the functions under Do and Run have learnt of the end, and can return while
 	// Close waits for them.
-	if s.known.Load() {
-		wait := time.NewTimer(max(s.leases.patience(), time.Nanosecond))
-		defer wait.Stop()
-		select {
-		case <-idle:
-		case <-wait.C:
-		case <-s.gate.over.Done():
-		}
+	patient, giveUp := context.WithTimeout(context.Background(), s.leases.patience())
+	defer giveUp()
+	select {
+	case <-idle:
+	case <-patient.Done():
+	case <-s.gate.over.Done():
 	}
 	// The holds have ended by now: from here on the server may give the locks away.
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
@@ -213,4 +211,9 @@ func (s *Session) close(why error) {
 		closeOnServer(ctx, s)
 	}
 	s.wg.Wait()
+	// If the session was lost while Close waited, functions may still run.
+	select {
+	case <-idle:
+	case <-patient.Done():
+	}
 }
