@@ -21,16 +21,10 @@ func TestFreeNumberWaitsForTheMessageInTheWay(t *testing.T) {
 	for _, n := range []int32{5, 1<<30 + 5} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			committing(t, func(t *testing.T, srv *zksynctest.Server, _ *Committer, s *session.Session) {
-				must := func(err error) {
-					t.Helper()
-					if err != nil {
-						t.Fatal(err)
-					}
-				}
-				must(srv.Create("/q", nil))
-				must(srv.SetNextSequence("/q", n))
+				must(t, srv.Create("/q", nil))
+				must(t, srv.SetNextSequence("/q", n))
 				foreign := fmt.Sprintf("/q/qn-%010d", n+1) // its creation counts, too
-				must(srv.Create(foreign, nil))
+				must(t, srv.Create(foreign, nil))
 				done := make(chan error, 1)
 				go func() {
 					done <- FreeNumber(t.Context(), s, "/q", func(name string) (int32, bool) {
@@ -45,10 +39,17 @@ func TestFreeNumberWaitsForTheMessageInTheWay(t *testing.T) {
 					t.Fatalf("FreeNumber has returned beside %s: %v", foreign, err)
 				default:
 				}
-				must(srv.Delete(foreign))
-				must(<-done)
+				must(t, srv.Delete(foreign))
+				must(t, <-done)
 			})
 		})
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -56,24 +57,18 @@ func TestFreeNumberWaitsForTheMessageInTheWay(t *testing.T) {
 // checks whether the directory stays. If foreign is set, another program has a znode below the first marker.
 func freeBesideMarkers(t *testing.T, n int, foreign, stays bool) {
 	committing(t, func(t *testing.T, srv *zksynctest.Server, _ *Committer, s *session.Session) {
-		must := func(err error) {
-			t.Helper()
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		must(srv.Create("/q", nil))
-		must(srv.Create("/q/"+MarkersDir, nil))
+		must(t, srv.Create("/q", nil))
+		must(t, srv.Create("/q/"+MarkersDir, nil))
 		for i := range n {
-			must(srv.Create(fmt.Sprintf("/q/%s/%02d", MarkersDir, i), nil))
+			must(t, srv.Create(fmt.Sprintf("/q/%s/%02d", MarkersDir, i), nil))
 		}
 		if foreign {
-			must(srv.Create(fmt.Sprintf("/q/%s/00/foreign", MarkersDir), nil))
+			must(t, srv.Create(fmt.Sprintf("/q/%s/00/foreign", MarkersDir), nil))
 		}
-		must(srv.SetNextSequence("/q", 1<<31-1))
+		must(t, srv.SetNextSequence("/q", 1<<31-1))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		must(FreeNumber(ctx, s, "/q", func(string) (int32, bool) { return 0, false }))
+		must(t, FreeNumber(ctx, s, "/q", func(string) (int32, bool) { return 0, false }))
 		if _, ok := srv.Get("/q"); ok != stays {
 			t.Errorf("the directory exists: %v, want %v", ok, stays)
 		}
@@ -95,30 +90,24 @@ func TestFreeNumberBesideAZnodeBelowAMarker(t *testing.T) {
 func TestPutAfterItsOwnMarkerWasFreed(t *testing.T) {
 	for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.BeforeReply} {
 		committing(t, func(t *testing.T, srv *zksynctest.Server, other *Committer, s *session.Session) {
-			must := func(err error) {
-				t.Helper()
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-			must(srv.Create("/q", nil))
-			must(srv.Create("/q/"+MarkersDir, nil))
+			must(t, srv.Create("/q", nil))
+			must(t, srv.Create("/q/"+MarkersDir, nil))
 			c := New(other.m, "/q/"+MarkersDir, new(atomic.Bool))
 			defer c.Close(t.Context(), errors.New("closed"))
 			c.NumberOf = func(name string) (int32, bool) { return 1<<31 - 1, strings.HasPrefix(name, "qn-") }
-			must(c.do(t.Context(), creates("/q/qn-2147483647")))
-			must(srv.SetNextSequence("/q", 1<<31-1))
+			must(t, c.do(t.Context(), creates("/q/qn-2147483647")))
+			must(t, srv.SetNextSequence("/q", 1<<31-1))
 			// Behind the marker of c, in order, so that the directory stays only after some markers have gone.
 			for i := range 50 {
-				must(srv.Create(fmt.Sprintf("/q/%s/marker-%02d", MarkersDir, i), nil))
+				must(t, srv.Create(fmt.Sprintf("/q/%s/marker-%02d", MarkersDir, i), nil))
 			}
-			must(srv.Create(fmt.Sprintf("/q/%s/marker-49/foreign", MarkersDir), nil))
+			must(t, srv.Create(fmt.Sprintf("/q/%s/marker-49/foreign", MarkersDir), nil))
 			put, err := c.NewCreate("/q", "qn-", nil)
-			must(err)
+			must(t, err)
 			e := c.Start(put)[0]
 			synctest.Wait()
 			srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Path: "/q/qn-", At: at, Do: zksynctest.Disconnect})
-			must(srv.Delete("/q/qn-2147483647"))
+			must(t, srv.Delete("/q/qn-2147483647"))
 			if err := e.Wait(t.Context()); err != nil {
 				t.Errorf("lost %v: %v, want nil", at, err)
 			}
