@@ -95,9 +95,7 @@ func (t *take) run(ctx context.Context) ([]byte, bool, error) {
 			looked = true
 		}
 		sel, err := v.next(ctx, nil, wait, false)
-		if t.caller.Err() != nil && session.ClassOf(err) == session.ClassCancelled {
-			return nil, false, t.cancelled(err)
-		}
+		err = t.withReason(err)
 		if err != nil || len(sel.refs) == 0 && looked && !v.order.hastenRecovery(&hastened) {
 			return nil, false, err
 		}
@@ -111,8 +109,8 @@ func (t *take) run(ctx context.Context) ([]byte, bool, error) {
 		began := time.Now()
 		data, done, err := t.remove(ctx, sel.reading, sel.at)
 		t.took = time.Since(began) / 2 // a read and a removal
-		if err != nil && !done && t.caller.Err() != nil && session.ClassOf(err) == session.ClassCancelled {
-			err = t.cancelled(err)
+		if !done {
+			err = t.withReason(err)
 		}
 		if done || err != nil {
 			return data, done, err

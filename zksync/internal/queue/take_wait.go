@@ -18,6 +18,14 @@ func (t *take) startWait(context.Context) error {
 	return nil
 }
 
+// withReason returns err, or if the end of the caller has caused it, the error that says what the Take waited for.
+func (t *take) withReason(err error) error {
+	if t.caller.Err() != nil && session.ClassOf(err) == session.ClassCancelled {
+		return t.cancelled(err)
+	}
+	return err
+}
+
 // cancelled returns the error of a Take whose caller has ended, instead of err, unless
 // err has a reason of its own, such as a server that does not answer.
 func (t *take) cancelled(err error) error {
