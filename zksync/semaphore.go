@@ -132,9 +132,9 @@ func (s *Semaphore) Do(ctx context.Context, n int, fn func(ctx context.Context) 
 
 // check returns the errors that can be known without a request.
 func (s *Semaphore) check(n int) error {
-	switch {
-	case s.invalid() != nil:
-		return s.invalid()
+	switch err := s.invalid(); {
+	case err != nil:
+		return err
 	case n < 1:
 		return fmt.Errorf("%w: %d units, want at least 1", ErrInvalidCount, n)
 	}
