@@ -21,7 +21,7 @@ type Candidate struct {
 // Leader returns the leader as of the time of the call, and ErrNoLeader if there is
 // no candidate. It reads like Mutex.Contenders.
 func (e *Election) Leader(ctx context.Context) (Candidate, error) {
-	all, err := e.listContenders(ctx, "leader", e.contest.List, 1)
+	all, err := e.list(ctx, "leader", 1)
 	if err != nil {
 		return Candidate{}, err
 	}
@@ -35,7 +35,7 @@ func (e *Election) Leader(ctx context.Context) (Candidate, error) {
 // first. With LayoutEphemeral the candidates have no order and leave no trace before
 // they lead, so Candidates returns the leader alone. It reads like Mutex.Contenders.
 func (e *Election) Candidates(ctx context.Context) ([]Candidate, error) {
-	found, err := e.listContenders(ctx, "candidates", e.contest.List, -1)
+	found, err := e.list(ctx, "candidates", -1)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,15 @@ func (e *Election) Candidates(ctx context.Context) ([]Candidate, error) {
 
 // Contenders returns the candidates like Candidates: see Mutex.Contenders.
 func (e *Election) Contenders(ctx context.Context) ([]Contender, error) {
-	return e.listContenders(ctx, "contenders", e.contest.List, -1)
+	return e.list(ctx, "contenders", -1)
+}
+
+// list is listContenders with the contest, which is nil in a zero Election: its List must not be looked up before the
+// check.
+func (e *Election) list(ctx context.Context, op string, n int) ([]Contender, error) {
+	return e.listContenders(ctx, op, func(ctx context.Context, s *session.Session, n int) ([]line.Listed, error) {
+		return e.contest.List(ctx, s, n)
+	}, n)
 }
 
 func candidateOf(c Contender) Candidate {

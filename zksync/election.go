@@ -77,7 +77,11 @@ func (e *Election) campaign(ctx context.Context) (context.Context, *line.Grant, 
 // Mutex.Unlock), ErrLost and ErrClosed after the Manager was closed, and ErrNotHeld if this value
 // does not lead. Run calls work again after a Resign within work, as after a loss.
 func (e *Election) Resign() error {
-	return e.opError("resign", e.resign(e.held.Get()))
+	err := e.invalid()
+	if err == nil {
+		err = e.resign(e.held.Get())
+	}
+	return e.opError("resign", err)
 }
 
 // resign ends a hold, if it is still the hold of this value.

@@ -53,10 +53,22 @@ func (q *queue) newMessage(d *engine.Delivery) *Message {
 	return &Message{Data: bytes.Clone(d.Data), ID: d.ID, Attempts: d.Attempts, m: q.m, settler: d}
 }
 
+// notDelivered is the settler of a Message that neither a queue nor NewMessage has made.
+var notDelivered = settleFunc(func(context.Context, string) error {
+	return fmt.Errorf("%w: the Message is a zero value, want one of Messages, All or NewMessage", ErrInvalidOption)
+})
+
+func (m *Message) settledBy() settler {
+	if m.settler == nil {
+		return notDelivered
+	}
+	return m.settler
+}
+
 // Lost returns a channel that is closed when the session ends under which the message was claimed.
 // Other consumers may have the message from then on, and Ack fails with ErrLost. It is nil for a
 // message of NewMessage.
-func (m *Message) Lost() <-chan struct{} { return m.settler.Lost() }
+func (m *Message) Lost() <-chan struct{} { return m.settledBy().Lost() }
 
 // Ack removes the message from the queue, and waits until that has happened. If ctx
 // ends first, the removal goes on in the background, and Ack may be called again to
@@ -82,7 +94,7 @@ func (m *Message) Lost() <-chan struct{} { return m.settler.Lost() }
 // message is given back, and the delivery counts as an attempt. A message with children
 // fails with zk.ErrNotEmpty, and this value skips it from then on (see Skipped).
 func (m *Message) Ack(ctx context.Context) error {
-	return opError("ack", m.ID, m.settler.Ack(ctx))
+	return opError("ack", m.ID, m.settledBy().Ack(ctx))
 }
 
 // Nack gives the message back to its old position in the queue, ahead of all later
@@ -97,7 +109,7 @@ func (m *Message) Ack(ctx context.Context) error {
 // session.WithMaxRequest, Nack fails with session.ErrTooLarge, and this value gives the
 // message back as soon as the request has room.
 func (m *Message) Nack(ctx context.Context) error {
-	return opError("nack", m.ID, m.settler.Nack(ctx))
+	return opError("nack", m.ID, m.settledBy().Nack(ctx))
 }
 
 // Retry delivers the message again after a delay, with another ID, ahead of the messages
@@ -112,7 +124,7 @@ func (m *Message) Nack(ctx context.Context) error {
 // all values have claimed. If a message is so near to the largest size that both do not fit
 // into one request, Retry fails with session.ErrTooLarge and gives the message back.
 func (m *Message) Retry(ctx context.Context, delay time.Duration) error {
-	return opError("retry", m.ID, m.settler.Retry(ctx, delay))
+	return opError("retry", m.ID, m.settledBy().Retry(ctx, delay))
 }
 
 // MoveTo moves the message to the end of another queue of the same Manager, for example
@@ -136,7 +148,7 @@ func (m *Message) MoveTo(ctx context.Context, to *Queue) error {
 		// The transaction deletes the message, and could not create another znode below it.
 		t.Err = fmt.Errorf("%w: the path of the queue, %s, is the message itself or below it", ErrInvalidOption, to.path)
 	}
-	return opError("moveTo", m.ID, m.settler.MoveTo(ctx, t))
+	return opError("moveTo", m.ID, m.settledBy().MoveTo(ctx, t))
 }
 
 // target returns the queue as the target of MoveTo.

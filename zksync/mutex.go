@@ -126,7 +126,11 @@ func (m *exclusive) acquire(ctx context.Context, patient, withContext bool) (hel
 // connection is lost before the answer, Unlock cannot tell its own deletion of the znode from
 // a removal by another client, of which it had not heard before: it returns nil.
 func (m *exclusive) Unlock() error {
-	return m.opError("unlock", m.held.End(m.held.Get(), m.in.Release))
+	err := m.invalid()
+	if err == nil {
+		err = m.held.End(m.held.Get(), m.in.Release)
+	}
+	return m.opError("unlock", err)
 }
 
 // Do calls fn with the lock held, and unlocks when fn returns or panics. fn's context

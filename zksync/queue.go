@@ -143,6 +143,9 @@ func (q *queue) checkUsable() error {
 // called more than once. Close the Queue before its Manager, so that it can delete
 // its znodes.
 func (q *queue) Close() error {
+	if q.end == nil { // a zero value, which has nothing to close
+		return q.opError("close", q.invalid())
+	}
 	// Under the mutex: Chan and Messages start no goroutine after this, for which the
 	// Wait below would come too early.
 	q.mu.Lock()

@@ -63,6 +63,9 @@ func (q *queue) Err() error {
 	err := q.ended
 	q.mu.Unlock()
 	if err == nil {
+		err = q.invalid()
+	}
+	if err == nil {
 		_, err = q.consumer.Skipped()
 	}
 	return q.opError("consume", err)
@@ -119,6 +122,10 @@ func startDelivery[T any](q *queue, mode string, value func(*engine.Delivery) T)
 // open, and another loop may begin. The receiver must settle each message; see Messages.
 func (q *queue) All(ctx context.Context) iter.Seq2[*Message, error] {
 	return func(yield func(*Message, error) bool) {
+		if err := q.invalid(); err != nil {
+			yield(nil, q.opError("consume", err))
+			return
+		}
 		messages := q.Messages()
 		for {
 			if ctx.Err() != nil {
@@ -205,6 +212,9 @@ func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 // last skip, and a log line, one per minute at most, names the message. A message whose
 // answer is too slow (session.ErrAnswerTooSlow) is skipped for a minute.
 func (q *queue) Skipped() int {
+	if q.invalid() != nil {
+		return 0
+	}
 	n, _ := q.consumer.Skipped()
 	return n
 }

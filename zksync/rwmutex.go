@@ -66,7 +66,15 @@ func (rw *RWMutex) RLock(ctx context.Context) error {
 // context when its function returns.
 func (rw *RWMutex) RLockContext(ctx context.Context) (context.Context, error) {
 	g, err := rw.rlock(ctx, true)
-	return rw.r.Context(ctx, g), rw.opError("rlock", err)
+	return rw.context(ctx, g), rw.opError("rlock", err)
+}
+
+// context returns the context of a read lock, nil without one: the readers of a zero RWMutex are nil.
+func (rw *RWMutex) context(ctx context.Context, g *line.Grant) context.Context {
+	if g == nil {
+		return nil
+	}
+	return rw.r.Context(ctx, g)
 }
 
 // rlock acquires a read lock, or returns no grant if patient is false and it is not free.
@@ -96,7 +104,7 @@ func (rw *RWMutex) TryRLock(ctx context.Context) (bool, error) {
 // the lock was not acquired.
 func (rw *RWMutex) TryRLockContext(ctx context.Context) (context.Context, bool, error) {
 	g, err := rw.rlock(ctx, false)
-	return rw.r.Context(ctx, g), g != nil, rw.opError("tryrlock", err)
+	return rw.context(ctx, g), g != nil, rw.opError("tryrlock", err)
 }
 
 // RUnlock releases one read lock. If it is the last read lock that shares a znode,
@@ -104,7 +112,11 @@ func (rw *RWMutex) TryRLockContext(ctx context.Context) (context.Context, bool, 
 // lock that is held through this value was lost; ErrLost and ErrClosed after the
 // Manager was closed; and ErrNotHeld if this value holds no read lock.
 func (rw *RWMutex) RUnlock() error {
-	return rw.opError("runlock", rw.r.Release())
+	err := rw.invalid()
+	if err == nil {
+		err = rw.r.Release()
+	}
+	return rw.opError("runlock", err)
 }
 
 // RDo is Do with a read lock. fn's context is the context that RLockContext returns,
@@ -142,13 +154,16 @@ func (rw *RWMutex) Downgrade(ctx context.Context) error {
 // ErrReleased.
 func (rw *RWMutex) DowngradeContext(ctx context.Context) (context.Context, error) {
 	g, err := rw.downgrade(ctx)
-	return rw.r.Context(ctx, g), rw.opError("downgrade", err)
+	return rw.context(ctx, g), rw.opError("downgrade", err)
 }
 
 // errOwnContext is the error of a Downgrade that would end its own ctx.
 var errOwnContext = fmt.Errorf("%w: ctx is the context of the write lock, which Downgrade ends, want the context from before the lock; the write lock is still held", ErrInvalidOption)
 
 func (rw *RWMutex) downgrade(ctx context.Context) (reader *line.Grant, err error) {
+	if err := rw.invalid(); err != nil {
+		return nil, err
+	}
 	held := rw.held.Get()
 	if held.Ends(ctx) {
 		return nil, errOwnContext

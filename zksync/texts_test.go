@@ -50,20 +50,3 @@ func TestTextsOfErrors(t *testing.T) {
 		}
 	})
 }
-
-// The calls of zero values fail with an error that says so, and do not panic.
-func TestZeroValues(t *testing.T) {
-	ctx := t.Context()
-	_, campaigned := new(zksync.Election).Campaign(ctx)
-	_, joined := new(zksync.Group).Join(ctx, "a", nil)
-	_, took := new(zksync.Queue).Take(ctx)
-	for call, err := range map[string]error{
-		"Lock": new(zksync.Mutex).Lock(ctx), "RLock": new(zksync.RWMutex).RLock(ctx), "Acquire": new(zksync.Semaphore).Acquire(ctx, 1), "Campaign": campaigned,
-		"Wait": new(zksync.Barrier).Wait(ctx), "Enter": new(zksync.DoubleBarrier).Enter(ctx), "Join": joined,
-		"Put": new(zksync.Queue).Put(ctx, nil), "Take": took,
-	} {
-		if !errors.Is(err, zksync.ErrInvalidOption) || !strings.Contains(err.Error(), "zero value") {
-			t.Errorf("%s of a zero value: %v, want an error that says so", call, err)
-		}
-	}
-}
