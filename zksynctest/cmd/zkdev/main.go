@@ -67,6 +67,10 @@ const defaultListen = "127.0.0.1:2181"
 func parse(args []string, stderr io.Writer) (*options, error) {
 	flags := flag.NewFlagSet("zkdev", flag.ContinueOnError)
 	flags.SetOutput(stderr)
+	flags.Usage = func() {
+		fmt.Fprint(stderr, "Zkdev is a ZooKeeper server for development and tests, without Java: it runs on one machine, in memory or with a data file.\n\nusage: zkdev [options]\n")
+		flags.PrintDefaults()
+	}
 	listen := flags.String("listen", "", "address for clients; port 0 for any that is free (default "+defaultListen+", or that of -config)")
 	file := flags.String("config", "", "configuration file, as zoo.cfg")
 	data := flags.String("data", "", "file that keeps tree, sessions and zxid over restarts")

@@ -324,3 +324,16 @@ func TestConfigFile(t *testing.T) {
 		t.Errorf("status %d", got)
 	}
 }
+
+// The help of zkdev says what the program is for, and lists its options.
+func TestHelp(t *testing.T) {
+	var help bytes.Buffer
+	if status := run(t.Context(), []string{"-h"}, &help); status != 0 {
+		t.Errorf("status %d, want 0", status)
+	}
+	for _, part := range []string{"ZooKeeper server for development", "-listen", "-fsync"} {
+		if !strings.Contains(help.String(), part) {
+			t.Errorf("the help is %q, want one that says %q", &help, part)
+		}
+	}
+}
