@@ -28,12 +28,12 @@
 // operations that faults struck.
 //
 // The server runs inside a bubble of testing/synctest: an idle server has no timers, every wait is
-// durable, and sessions with timeouts of minutes expire in microseconds.
+// durable, and a session with a timeout of minutes expires in about a millisecond of real time.
 //
 // [StartEnsemble] runs several endpoints over one tree in the same way. The endpoints behave like
 // an ensemble: a test can kill, pause and cut off each endpoint; they elect leaders, lag behind,
 // and take over sessions from each other. A leader that Depose cuts off does not notice for a
-// while. A fail-over that takes seconds with real servers takes microseconds.
+// while. A fail-over that takes seconds with real servers takes milliseconds.
 //
 // # Real servers
 //
