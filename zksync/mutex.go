@@ -56,7 +56,7 @@ func NewMutex(m *session.Manager, path string, opts ...MutexOption) *Mutex {
 // Lock does not report a loss of the lock while it is held: only Unlock does. Use
 // LockContext to learn of a loss at once.
 func (m *exclusive) Lock(ctx context.Context) error {
-	_, _, err := m.acquire(ctx, true, false)
+	_, _, err := m.acquire(ctx, nil, true)
 	return m.opError("lock", err)
 }
 
@@ -67,7 +67,7 @@ func (m *exclusive) Lock(ctx context.Context) error {
 // the Manager is closed (ErrLost and ErrClosed), or when ctx ends. The end of ctx
 // does not unlock: call Unlock in any case.
 func (m *exclusive) LockContext(ctx context.Context) (context.Context, error) {
-	held, _, err := m.acquire(ctx, true, true)
+	held, _, err := m.acquire(ctx, ctx, true)
 	return held, m.opError("lock", err)
 }
 
@@ -80,20 +80,20 @@ func (m *exclusive) LockContext(ctx context.Context) (context.Context, error) {
 // background, after a Lock that was cancelled or at the end of a linger, counts as another
 // caller, and so does a hold of this value that was lost and not unlocked.
 func (m *exclusive) TryLock(ctx context.Context) (bool, error) {
-	_, g, err := m.acquire(ctx, false, false)
+	_, g, err := m.acquire(ctx, nil, false)
 	return g != nil, m.opError("trylock", err)
 }
 
 // TryLockContext is TryLock with the context of LockContext, which is nil if
 // the lock was not acquired.
 func (m *exclusive) TryLockContext(ctx context.Context) (context.Context, bool, error) {
-	held, g, err := m.acquire(ctx, false, true)
+	held, g, err := m.acquire(ctx, ctx, false)
 	return held, g != nil, m.opError("trylock", err)
 }
 
 // acquire acquires the lock, or returns no grant if patient is false and it is not free.
-// If withContext, it returns the context of the hold.
-func (m *exclusive) acquire(ctx context.Context, patient, withContext bool) (held context.Context, g *line.Grant, err error) {
+// It derives the context of the hold from parent, if that is not nil.
+func (m *exclusive) acquire(ctx, parent context.Context, patient bool) (held context.Context, g *line.Grant, err error) {
 	if err := ready(ctx, m.invalid()); err != nil {
 		return nil, nil, err
 	}
@@ -107,8 +107,9 @@ func (m *exclusive) acquire(ctx context.Context, patient, withContext bool) (hel
 	if g == nil {
 		return nil, nil, err
 	}
-	if withContext {
-		held = g.Context(ctx)
+	// Before another goroutine can unlock: Unlock ends this context.
+	if parent != nil {
+		held = g.Context(parent)
 	}
 	m.held.Set(g)
 	return held, g, nil
@@ -143,11 +144,11 @@ func (m *exclusive) Unlock() error {
 // goes on for seconds after its context has ended is logged.
 func (m *exclusive) Do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
 	return m.under(ctx, "lock", fn, func(wait context.Context) (ownHold, error) {
-		_, g, err := m.acquire(wait, true, false)
+		held, g, err := m.acquire(wait, ctx, true)
 		if err != nil {
 			return ownHold{}, err
 		}
-		return ownHold{g.Context(ctx), g.Session(), func() error { return m.opError("unlock", m.held.End(g, m.in.Release)) }}, nil
+		return ownHold{held, g.Session(), func() error { return m.opError("unlock", m.held.End(g, m.in.Release)) }}, nil
 	})
 }
 

@@ -137,4 +137,8 @@ var holdBugs = []bug{
 		"		lead, g, err := e.campaign(ctx)\n",
 		"		if _, err := e.m.Session(ctx); err != nil {\n			return err\n		}\n		lead, g, err := e.campaign(ctx)\n"}},
 		[]finder{tested("./zksync", "^TestRunWaitsForASessionNoLongerThanMaxWait$")}},
+	{"derive the context of a Do when others can unlock", []edit{{"zksync/mutex.go",
+		"	if parent != nil {\n		held = g.Context(parent)\n	}\n	m.held.Set(g)\n",
+		"	m.held.Set(g)\n	if parent != nil {\n		held = g.Context(parent)\n	}\n"}},
+		[]finder{tested("./zksync", "^TestUnlockWhileADoBegins$")}},
 }
