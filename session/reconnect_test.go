@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,7 +21,7 @@ import (
 )
 
 // On every connection of every session the first frames are the handshake, all credentials, and a sync, regardless of
-// the number of requests that wait.
+// the number of requests that wait. A session that follows another begins with a transaction in place of the sync.
 func TestFirstFramesOfEveryConnection(t *testing.T) {
 	for _, auth := range []int{0, 1, 2} {
 		t.Run(fmt.Sprint(auth, " credentials"), func(t *testing.T) {
@@ -62,20 +64,29 @@ func TestFirstFramesOfEveryConnection(t *testing.T) {
 					<-busy
 				}
 				frames := map[uint64][]zkserver.OpCode{}
+				opened := map[int64]uint64{} // the first connections of the sessions
 				for _, op := range srv.Ops() {
 					frames[op.Conn] = append(frames[op.Conn], op.Code)
+					if opened[op.Session] == 0 {
+						opened[op.Session] = op.Conn
+					}
 				}
+				first := slices.Sorted(maps.Values(opened))
 				if len(frames) < 40 {
 					t.Errorf("%d connections, want one for each disconnect", len(frames))
 				}
-				want := []zkserver.OpCode{zkserver.OpConnect}
-				for range auth {
-					want = append(want, zkserver.OpAuth)
-				}
-				want = append(want, zkserver.OpSync)
 				for conn, got := range frames {
 					if len(got) == 1 {
 						continue // the session had expired
+					}
+					want := []zkserver.OpCode{zkserver.OpConnect}
+					for range auth {
+						want = append(want, zkserver.OpAuth)
+					}
+					if slices.Contains(first[1:], conn) {
+						want = append(want, zkserver.OpMulti)
+					} else {
+						want = append(want, zkserver.OpSync)
 					}
 					if len(got) < len(want) || fmt.Sprint(got[:len(want)]) != fmt.Sprint(want) {
 						t.Errorf("connection %d begins with %v, want %v", conn, got[:min(len(got), 6)], want)
