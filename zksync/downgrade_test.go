@@ -184,3 +184,15 @@ func TestDowngradeWithTheContextOfTheLock(t *testing.T) {
 		must(t, other.Unlock())
 	})
 }
+
+// A Downgrade with context.WithoutCancel of the context of the write lock, which does not end with the lock, succeeds.
+// Breaks if Grant.Ends looks at the values of ctx only.
+func TestDowngradeWithoutTheEndOfTheLock(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		rw := zksync.NewRWMutex(srv.Connect(t), path)
+		held, err := rw.LockContext(t.Context())
+		must(t, err)
+		must(t, rw.Downgrade(context.WithoutCancel(held)))
+		must(t, rw.RUnlock())
+	})
+}

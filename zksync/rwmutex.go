@@ -138,7 +138,8 @@ func (rw *RWMutex) RDo(ctx context.Context, fn func(ctx context.Context) error) 
 //
 // ctx must not end with the write lock: the context of its LockContext or Do, or a context
 // derived from it, is refused with ErrInvalidOption, and the write lock is still held.
-// Pass the context from before the lock.
+// Pass the context from before the lock, or context.WithoutCancel of the lock's context, which
+// never ends.
 //
 // Downgrade fails with ErrNotHeld if this value holds no write lock. After any other error
 // nothing is held, and no Unlock or RUnlock is needed: the lock had been lost
@@ -158,7 +159,7 @@ func (rw *RWMutex) DowngradeContext(ctx context.Context) (context.Context, error
 }
 
 // errOwnContext is the error of a Downgrade that would end its own ctx.
-var errOwnContext = fmt.Errorf("%w: ctx is the context of the write lock, which Downgrade ends, want the context from before the lock; the write lock is still held", ErrInvalidOption)
+var errOwnContext = fmt.Errorf("%w: ctx is derived from the context of the write lock, which Downgrade ends, want the context from before the lock; the write lock is still held", ErrInvalidOption)
 
 func (rw *RWMutex) downgrade(ctx context.Context) (reader *line.Grant, err error) {
 	if err := rw.invalid(); err != nil {

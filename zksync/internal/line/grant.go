@@ -101,7 +101,8 @@ func (g *Grant) Context(parent context.Context) context.Context {
 }
 
 // Ends reports whether ctx ends with this hold: it is the result of Context, or derived from it.
-func (g *Grant) Ends(ctx context.Context) bool { return ctx.Value(g) != nil }
+// A context that never ends is not: context.WithoutCancel keeps the values.
+func (g *Grant) Ends(ctx context.Context) bool { return ctx.Done() != nil && ctx.Value(g) != nil }
 
 // end ends the context of a hold without a pool, if it has one: with the loss that it
 // returns, or with ErrReleased.
