@@ -38,7 +38,9 @@ func WithLinger(d time.Duration) MutexOption {
 // WithID names the contenders of a Mutex, RWMutex, Semaphore or Election. The id is
 // the data of a contender's znode, and others see it as Contender.ID, in the contenders
 // of kazoo and in the participants of Curator. It need not be unique. The default is
-// the host name and the process id, as "host:4711".
+// the host name and the process id, as "host:4711". Calls fail with session.ErrTooLarge if the
+// id is too long for a request, see session.WithMaxRequest: Lock and Acquire at once, also if only
+// the request of a later hand-over or Downgrade would be too large.
 //
 // It also names a participant of a DoubleBarrier, whose znode is "member-" and the
 // id, and which must be the only one of that name. The default is a GUID.

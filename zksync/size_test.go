@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,6 +63,48 @@ func TestAcquisitionThatNeverFits(t *testing.T) {
 			must(t, b.Release(1))
 		})
 	}
+}
+
+// A lock that can be locked can be handed to another goroutine of the value, and downgraded, also if its ID is as long as
+// a request allows. An ID that is longer fails at the first Lock or TryLock with ErrTooLarge. Breaks without
+// LocalQueue.checkSize.
+func TestLockWithTheLongestID(t *testing.T) {
+	for _, layout := range []zksync.Layout{zksync.LayoutCurator, zksync.LayoutKazoo} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			m := srv.Connect(t, session.WithMaxRequest(1024))
+			value := func(n int) *zksync.RWMutex {
+				return zksync.NewRWMutex(m, path, zksync.WithID(strings.Repeat("x", n)), zksync.WithLayout(layout))
+			}
+			n := 1024
+			rw := value(n)
+			for ; !lockable(t, rw); rw = value(n) {
+				ok, err := rw.TryLock(t.Context())
+				if mustBe(t, err, session.ErrTooLarge, "trylock", path); ok {
+					t.Fatal("TryLock has acquired what Lock could not")
+				}
+				n--
+			}
+			if n < 400 {
+				t.Errorf("the longest ID has %d bytes", n)
+			}
+			next := start(func() error { return rw.Lock(t.Context()) })
+			time.Sleep(time.Second) // the turn of the process is over
+			must(t, rw.Unlock())
+			over(t, "the next goroutine", next)
+			must(t, rw.Downgrade(t.Context()))
+			must(t, rw.RUnlock())
+		})
+	}
+}
+
+// lockable locks a lock, unless its transactions do not fit into a request.
+func lockable(t *testing.T, rw *zksync.RWMutex) bool {
+	t.Helper()
+	err := rw.Lock(t.Context())
+	if err != nil {
+		mustBe(t, err, session.ErrTooLarge, "lock", path)
+	}
+	return err == nil
 }
 
 // A directory whose sequence numbers are used up keeps its data when it is created again: the size of a semaphore that

@@ -3,6 +3,7 @@ package line
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/go-zookeeper/zk"
 
@@ -26,6 +27,25 @@ var (
 	// errExhausted says that a directory cannot give another sequence number.
 	errExhausted = errors.New("zksync: the counter of the directory is exhausted")
 )
+
+// checkSize returns ErrTooLarge if the largest transaction of a contender would not fit into a request.
+// That is the transaction of join that replaces a contender and writes to the directory. Downgrade's
+// transaction is smaller: the write to the directory has more bytes than a number. Without the check,
+// a Lock would succeed, and a later hand-over or Downgrade would fail.
+func (q *LocalQueue) checkSize() error {
+	q.size.Do(func() {
+		path := session.Protect(znode.Join(q.Dir.Path, q.Name))
+		n, err := q.Manager.MultiSize(
+			&zk.DeleteRequest{Path: path + "0000000000"},
+			&zk.CreateRequest{Path: path, Data: q.Data, Flags: zk.FlagEphemeralSequential},
+			&zk.SetDataRequest{Path: q.Dir.Path})
+		if most := q.Manager.MaxRequest(); err == nil && n > most {
+			err = fmt.Errorf("%w: %d bytes to replace a contender with an ID of %d bytes, where %d are allowed (see session.WithMaxRequest); shorten the ID", session.ErrTooLarge, n, len(q.Data), most)
+		}
+		q.large = err
+	})
+	return q.large
+}
 
 // send sends the transaction. It returns the paths of the znodes and, if the answer has
 // it, the Stat of the directory. If it fails, failed is the index of the operation that

@@ -40,6 +40,8 @@ type LocalQueue struct {
 	Linger time.Duration
 	Lost   func() error // returns the loss of the hold that was not released; nil for a semaphore
 	turn   fairMutex
+	size   sync.Once // see checkSize
+	large  error     // the result of checkSize
 
 	shared *contender // of the goroutine in the fair mutex; nil if there is none
 
@@ -65,6 +67,9 @@ func (q *LocalQueue) Acquire(ctx context.Context) (*Grant, error) {
 // TryAcquire is Acquire without waiting. It returns nil if the line or the local queue
 // is not empty.
 func (q *LocalQueue) TryAcquire(ctx context.Context) (*Grant, error) {
+	if err := q.checkSize(); err != nil {
+		return nil, err
+	}
 	if !q.turn.tryLock() {
 		// Another goroutine holds, or is in line. tryLock never overtakes a goroutine that
 		// waits, and no contender is shared while no goroutine is in the fair mutex.
@@ -90,6 +95,9 @@ func (q *LocalQueue) Release(g *Grant) error {
 // startTurn waits for the fair mutex, and returns the length of the wait. Call endTurn to leave
 // the fair mutex.
 func (q *LocalQueue) startTurn(ctx context.Context) (waited time.Duration, err error) {
+	if err := q.checkSize(); err != nil {
+		return 0, err
+	}
 	began := time.Now()
 	err = q.turn.lock(ctx, q.Manager.Done(), func() *session.Wait {
 		return q.Manager.StartWait(q.Op, q.Dir.Path, func(context.Context) error {
