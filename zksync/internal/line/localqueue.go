@@ -49,6 +49,8 @@ type LocalQueue struct {
 	mu    sync.Mutex
 	kept  *contender // lingering; nil if none is
 	timer *time.Timer
+
+	left leftover
 }
 
 // Acquire waits for a hold. Call Release to end the hold.
@@ -75,13 +77,13 @@ func (q *LocalQueue) TryAcquire(ctx context.Context) (*Grant, error) {
 		// waits, and no contender is shared while no goroutine is in the fair mutex.
 		return nil, q.closed()
 	}
-	q.resume(ctx)
+	err := q.resume(ctx)
+	if err == nil && q.shared == nil {
+		q.shared, err = q.try(ctx)
+	}
 	if q.shared == nil {
-		var err error
-		if q.shared, err = q.try(ctx); q.shared == nil {
-			q.turn.unlock()
-			return nil, err
-		}
+		q.turn.unlock()
+		return nil, err
 	}
 	return q.shared.grant, nil
 }
@@ -141,7 +143,9 @@ func (q *LocalQueue) reach(ctx context.Context) error {
 		return session.Cancelled(ctx)
 	}
 	if q.shared == nil {
-		q.resume(ctx)
+		if err := q.resume(ctx); err != nil {
+			return err
+		}
 	} else if q.shared.state == granted {
 		if err := q.inherit(ctx); err != nil && !session.ClassOf(err).Again() {
 			return err
@@ -244,14 +248,15 @@ func (q *LocalQueue) keep(c *contender) bool {
 }
 
 // resume makes a lingering contender granted and shared. No contender is shared
-// afterwards if none lingers, or if it may be gone or is known to block another one.
-func (q *LocalQueue) resume(ctx context.Context) {
+// afterwards if none lingers, or if it may be gone or is known to block another one. If
+// none lingers, resume fails if the last one that lingered could not be deleted; see leftover.
+func (q *LocalQueue) resume(ctx context.Context) error {
 	q.mu.Lock()
 	c := q.kept
 	q.kept = nil
 	q.mu.Unlock()
 	if c == nil {
-		return
+		return q.left.refusal(ctx)
 	}
 	// From here on evict does not find the contender, and only this goroutine uses it.
 	q.timer.Stop()
@@ -269,10 +274,11 @@ func (q *LocalQueue) resume(ctx context.Context) {
 		usable = ok && err == nil
 	}
 	if !usable {
-		c.discard()
-		return
+		q.left.discard(c)
+		return nil
 	}
 	q.shared = c
+	return nil
 }
 
 // evict deletes a contender that still lingers.
@@ -285,6 +291,6 @@ func (q *LocalQueue) evict(c *contender) {
 	}
 	q.mu.Unlock()
 	if evicted {
-		c.discard()
+		q.left.discard(c)
 	}
 }
