@@ -88,7 +88,8 @@ func (i *Inspection) Holders() []Participant {
 // Inspect reports which primitive uses a path, and its participants, as of the time of
 // the call. The primitive may be one of this package, of Curator, of kazoo or of
 // go-zookeeper. Inspect goes by the names and the data of the znodes, so it can only
-// guess. It reads every participant.
+// guess. It reads every participant. If contenders of several kinds use the path, which they should not,
+// it lists those of one kind.
 //
 // Inspect fails with zk.ErrNoNode if there is no znode at path. It reads like
 // Mutex.Contenders.

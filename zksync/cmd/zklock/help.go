@@ -106,7 +106,8 @@ read, ls shows the others, and the exit status is 3.`,
 fencing token, and since when they are in line. The ID is what the contender has
 written: host:pid by default for this toolkit, the address of the host for
 Curator, an identifier for kazoo. The session leads to the client's address: look
-for it in the answer of the four-letter word cons.`,
+for it in the answer of the four-letter word cons. Of contenders of several kinds
+at one PATH, as a lock and an election, it shows one kind, and counts the others.`,
 		"0  somebody holds or waits, or PATH is a queue or a barrier\n1  nobody holds or waits, also if PATH does not exist; with -json, participants is empty\n" + failures,
 		"zklock who /locks/backup\nzklock who /scheduler; [ $? -ne 1 ] || echo \"nobody leads\"\n"},
 	"watch": {

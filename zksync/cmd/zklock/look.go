@@ -28,7 +28,7 @@ func (c *whoCommand) parse(args []string) (err error) {
 func (c *whoCommand) run(ctx context.Context, p *program) int {
 	nobody := false
 	status := p.connected(ctx, func(ctx context.Context, m *session.Manager) error {
-		found, err := zksync.Inspect(ctx, m, c.path)
+		found, beside, err := inspect(ctx, m, c.path)
 		if errors.Is(err, zk.ErrNoNode) {
 			// The servers may remove the directory of a lock that nobody uses.
 			found, err = &zksync.Inspection{Path: c.path, Kind: zksync.KindEmpty}, nil
@@ -37,6 +37,7 @@ func (c *whoCommand) run(ctx context.Context, p *program) int {
 			return err
 		}
 		e := entryOf(found)
+		e.Beside = len(beside)
 		// The clients that wait at a queue or a barrier leave nothing there.
 		nobody = len(e.Participants) == 0 && e.Kind != zksync.KindQueue && e.Kind != zksync.KindBarrier
 		if p.json {
@@ -53,6 +54,9 @@ func (c *whoCommand) run(ctx context.Context, p *program) int {
 		fmt.Fprintln(p.stdout)
 		if nobody {
 			fmt.Fprintf(p.stdout, "nobody holds %s or waits for it\n", e.Path)
+		}
+		if e.Beside > 0 {
+			fmt.Fprintf(p.stdout, "contenders of other kinds at %s, not listed: %d; these kinds do not exclude each other and need paths of their own\n", e.Path, e.Beside)
 		}
 		if len(e.Participants) == 0 {
 			return nil

@@ -266,6 +266,56 @@ func TestWhoOfNobody(t *testing.T) {
 	}
 }
 
+// who lists the contenders of one kind, and says how many contenders of other kinds use the path. It says nothing about a
+// path with one kind. Breaks if whoCommand.run leaves Beside at 0.
+func TestWhoOfAPathWithSeveralKinds(t *testing.T) {
+	srv := zksynctest.Start(t)
+	m := srv.Connect(t)
+	lock := func(path string) {
+		if err := zksync.NewMutex(m, path, zksync.WithID("locker:1")).Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	elect := func(path string) {
+		if _, err := zksync.NewElection(m, path, zksync.WithID("leader:1")).Campaign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func(path string) {
+		if err := zksync.NewRWMutex(m, path, zksync.WithID("reader:1")).RLock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	take := func(path string) {
+		if err := zksync.NewSemaphore(m, path, 1, zksync.WithID("taker:1")).Acquire(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, c := range map[string]struct {
+		users []func(path string)
+		want  string
+	}{
+		"/lock":        {[]func(string){lock}, "locker:1"},
+		"/rwlock":      {[]func(string){read}, "reader:1"},
+		"/semaphore":   {[]func(string){take}, "taker:1"},
+		"/lock-latch":  {[]func(string){lock, elect}, "leader:1"},
+		"/lock-read":   {[]func(string){lock, read}, "reader:1"},
+		"/lock-take":   {[]func(string){lock, take}, "taker:1"},
+		"/latch-rlock": {[]func(string){read, elect}, "leader:1"},
+	} {
+		for _, use := range c.users {
+			use(path)
+		}
+		r := finish(t, "who", "-servers", srv.Addr(), path)
+		r.want(t, 0, "holds", c.want)
+		asJSON := finish(t, "who", "-servers", srv.Addr(), "-json", path)
+		const text, field = "other kinds at", `"beside":1`
+		if several := len(c.users) > 1; strings.Contains(r.out.String(), text+" "+path+", not listed: 1;") != several || strings.Contains(asJSON.out.String(), field) != several {
+			t.Errorf("%d kinds: %s%s", len(c.users), r.out, asJSON.out)
+		}
+	}
+}
+
 // ls lists every child that existed when ls was called, also if the server of the client lags behind, or if the session ends during
 // the listing. Breaks if below lists the children without SyncQuorum, or outside of Manager.Do.
 func TestLsWithALateServerAndALostSession(t *testing.T) {
