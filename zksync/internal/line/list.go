@@ -23,14 +23,14 @@ type Listed struct {
 // order. If contenders leave during each of a few attempts, as in a line whose holds are
 // shorter than a round trip, it returns the contenders that the last attempt has read.
 func (r Rule) List(ctx context.Context, s *session.Session, dir string, n int) ([]Listed, error) {
-	for whole := false; ; {
-		all, err := znode.ListWhole(ctx, s, func() (all []Listed, _ bool, err error) {
-			all, _, whole, err = r.listOnce(ctx, s, dir, n)
-			return all, whole, err
-		})
-		// If the first contenders have left, those behind them are in line.
-		if err != nil || whole || len(all) > 0 || n < 0 {
+	for round := 0; ; round++ {
+		all, _, whole, err := r.listOnce(ctx, s, dir, n)
+		// If all of the first n contenders have left, contenders behind them are in line.
+		if err != nil || whole || round >= znode.MaxListings-1 && (len(all) > 0 || n < 0) {
 			return all, err
+		}
+		if err := s.Pause(ctx, round); err != nil {
+			return nil, err
 		}
 	}
 }

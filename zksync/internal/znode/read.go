@@ -81,8 +81,8 @@ func FindAll(dir string, names []string, find func(path string) ([]byte, *zk.Sta
 	return found, errors.Join(errs...)
 }
 
-// maxListings bounds ListWhole: in a busy directory some znode may go after each listing.
-const maxListings = 5
+// MaxListings bounds ListWhole: in a busy directory some znode may go after each listing.
+const MaxListings = 5
 
 // ListWhole calls list again while list has read fewer znodes than it has listed, so that
 // the result is a state that existed. In a busy directory ListWhole gives up after a few
@@ -90,7 +90,7 @@ const maxListings = 5
 func ListWhole[T any](ctx context.Context, s *session.Session, list func() (found T, whole bool, err error)) (T, error) {
 	for round := 0; ; round++ {
 		found, whole, err := list()
-		if whole || err != nil || round == maxListings-1 {
+		if whole || err != nil || round == MaxListings-1 {
 			return found, err
 		}
 		if err := s.Pause(ctx, round); err != nil {

@@ -68,7 +68,7 @@ var foreignBugs = []bug{
 		"	case created.Err == nil || isDoubtful(created.Err):\n", "	case created.Err == nil:\n"}},
 		[]finder{tested("./zksync", "^TestCancelledCampaignLeavesNoUnreadableZnode$")}},
 	{"report no leader when leaders go again and again", []edit{{"zksync/internal/line/list.go",
-		"if err != nil || whole || len(all) > 0 || n < 0 {", "if true {"}},
+		" && (len(all) > 0 || n < 0) {", " {"}},
 		[]finder{tested("./zksync", "^TestLeaderWhileLeadersGo$")}},
 	{"let a Join wait whose creation is refused when its id is free", []edit{{"zksync/group.go",
 		"			case session.ClassNoAuth, session.ClassFinal,", "			case session.ClassFinal,"}},

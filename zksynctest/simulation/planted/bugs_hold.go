@@ -66,7 +66,7 @@ var holdBugs = []bug{
 		"isMember(stat *zk.Stat) bool { return znode.IsSession(stat.EphemeralOwner) }",
 		"isMember(*zk.Stat) bool { return true }"}}, []finder{tested("./zksync", "TestMembersAreEphemeral")}},
 	{"leave out the znodes that have gone since a listing", []edit{{"zksync/internal/znode/read.go",
-		"		if whole || err != nil || round == maxListings-1 {\n",
+		"		if whole || err != nil || round == MaxListings-1 {\n",
 		"		if whole || err != nil || round >= 0 {\n"}}, []finder{tested("./zksync", "TestListsAreStatesThatExisted")}},
 	{"end newer holds by the late loss of an older one", []edit{{"zksync/internal/line/pool.go",
 		"slices.ContainsFunc(pl.grants, func(g *Grant) bool { return slices.Contains(others, g) }) {\n",
