@@ -39,7 +39,12 @@ func (z *unitSize) read(ctx context.Context, s *session.Session, watched bool) (
 	if z.path == "" {
 		return found, nil
 	}
-	for {
+	for round := 0; ; round++ {
+		// The znode may be created between the two reads below. A server whose answers contradict
+		// each other must not be asked in a tight loop.
+		if err := s.Pause(ctx, round); err != nil {
+			return found, err
+		}
 		var data []byte
 		var stat *zk.Stat
 		var w *session.Watch
