@@ -59,15 +59,14 @@ func (c *contender) wait(ctx context.Context) error {
 		wait.Stop()
 		c.line.newest.CompareAndSwap(c.ahead, nil)
 	}()
-	for {
-		switch c.state {
-		case first:
-			return c.hold(ctx)
-		case unlisted:
+	for round := 0; ; {
+		if c.state == unlisted {
 			if err := znode.ReadPatiently(ctx, c.s, c.line.Op, c.line.Dir.Path, func() error { return c.look(ctx) }); err != nil {
 				return err
 			}
-			continue
+		}
+		if c.state == first {
+			return c.hold(ctx)
 		}
 		if wait == nil {
 			c.line.newest.Store(c.ahead)
@@ -77,6 +76,19 @@ func (c *contender) wait(ctx context.Context) error {
 			}
 			wait = c.line.Manager.StartWaitAt(level, c.line.Op, c.line.Dir.Path, c.ahead.reason)
 		}
+		if c.state == unlisted {
+			// Most often the contenders ahead leave one after another, and the next listing shows
+			// it. A server that lists a contender and denies that it exists must not be asked in a
+			// tight loop.
+			if err := c.s.Pause(ctx, round); ctx.Err() != nil {
+				return wait.Cancelled(ctx)
+			} else if err != nil {
+				return err
+			}
+			round++
+			continue
+		}
+		round = 0
 		// While the contender is blocked, every change that could grant it, or end its wait,
 		// fires one of these watches.
 		select {
