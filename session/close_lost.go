@@ -6,8 +6,16 @@ import (
 )
 
 // bury closes the connection of a lost session, and waits for the goroutines of the
-// session and for its functions.
+// session. It waits for the functions that began before the loss, which may clean up: from
+// Manager.Close on, for as long as Close waits in an idle session.
 func bury(s *Session) {
+	idle := s.gate.close(ErrLost) // the gate keeps the reason of the loss
+	patient, giveUp := context.WithCancel(context.Background())
+	defer giveUp()
+	defer context.AfterFunc(s.m.ctx, func() {
+		_ = sleep(patient, s.Timeout()*2/3, patient)
+		giveUp()
+	})()
 	if s.remains {
 		s.wg.Go(func() {
 			// After this time the server has expired the session by itself.
@@ -23,23 +31,9 @@ func bury(s *Session) {
 	}
 	s.link.shutdown()
 	s.wg.Wait()
-	awaitFunctions(s)
-}
-
-// awaitFunctions waits until the functions that began before the loss of a session have returned. They
-// may clean up. Manager.Close waits for them for as long as with an idle session.
-func awaitFunctions(s *Session) {
-	idle := s.gate.close(ErrLost) // the gate keeps the reason of the loss
 	select {
 	case <-idle:
-		return
-	case <-s.m.ctx.Done():
-	}
-	wait := time.NewTimer(s.Timeout() * 2 / 3)
-	defer wait.Stop()
-	select {
-	case <-idle:
-	case <-wait.C:
+	case <-patient.Done():
 	}
 }
 

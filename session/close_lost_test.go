@@ -224,3 +224,38 @@ func TestCloseAwaitsFunctionsOfALostSession(t *testing.T) {
 		}
 	}
 }
+
+// Close waits for a function of Do if it is called as soon as a session is lost by the silence of the servers, and for two
+// thirds of the session timeout at most, although it meanwhile tries to close the session on a server.
+func TestCloseDuringALoss(t *testing.T) {
+	for _, work := range []time.Duration{timeout / 2, timeout} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			m := connect(t, srv, three)
+			lost := current(t, m)
+			running, returned := make(chan struct{}), make(chan struct{})
+			go func() {
+				defer close(returned)
+				_ = m.Do(t.Context(), func(ctx context.Context, s *session.Session) error {
+					close(running)
+					<-ctx.Done()
+					<-time.After(work) // cleans up
+					return nil
+				})
+			}()
+			<-running
+			for range 10_000 { // the loss takes a while
+				if _, err := lost.NotifyEnd(func(error) {}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			srv.Partition(lost.ID())
+			<-lost.Done()
+			start := time.Now()
+			m.Close()
+			if took, want := time.Since(start), min(work, timeout*2/3); took != want {
+				t.Errorf("Close took %v beside a function that needs %v, want %v", took, work, want)
+			}
+			<-returned
+		})
+	}
+}

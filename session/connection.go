@@ -13,11 +13,12 @@ import (
 // A connection handles the answers and events of one connection of a session.
 type connection struct {
 	*wire.Conn
-	s      *Session
-	link   *link
-	sasl   *saslState // until the connection is authenticated; nil without WithSASL
-	record *record
-	armed  bool // the server has armed all watches again; only the reader uses this field
+	s       *Session
+	link    *link
+	sasl    *saslState // until the connection is authenticated; nil without WithSASL
+	record  *record
+	greeted bool // the server has answered the first request; only the reader uses this field
+	armed   bool // the server has armed all watches again; only the reader uses this field
 }
 
 // newConnection returns a wire.Conn that reports to the session.
@@ -110,8 +111,7 @@ func (w *connection) introduce() {
 		}})
 		return
 	default:
-		w.Limit(bound, hung("the sync after the handshake", bound))
-		w.greet()
+		w.greet(bound)
 		w.s.hub.rearm(w.Conn, w.s.eventZxid.Load(), func() { w.armed = true })
 		return
 	}
@@ -141,7 +141,12 @@ func hung(what string, bound time.Duration) error {
 // greet sends the credentials and a sync. It sends a transaction without effect instead if the server cannot
 // tell whether it is behind what the callers have seen: an event names no zxid, and a new session none of what
 // its predecessors have seen. Some servers open a session without a transaction (localSessionsEnabled).
-func (w *connection) greet() {
+func (w *connection) greet(bound time.Duration) {
+	name, first, outcome := "sync", syncRoot(), failureOf
+	if w.s.ahead.Load() {
+		name, first, outcome = "transaction", quorumRoot(), quorumOf
+	}
+	w.Limit(bound, hung("the "+name+" after the handshake", bound))
 	// The server handles the credentials first, so the sync and all later requests have
 	// their permissions.
 	for _, a := range w.s.m.cfg.auth {
@@ -150,18 +155,16 @@ func (w *connection) greet() {
 	// The answer to the sync shows that the server reaches its leader, and no older data
 	// follows. Until then callers have no use for the connection. A leader that was deposed
 	// without noticing answers a sync, and not a transaction.
-	first, outcome := syncRoot(), failureOf
-	if w.s.ahead.Load() {
-		first, outcome = quorumRoot(), quorumOf
-	}
 	first.Then = func(c *wire.Call) {
 		switch err := outcome(c); {
 		case err == nil:
+			w.greeted = true
+			w.s.ahead.Store(false)
 			w.attach()
 		case c.Code == codeWantsSASL:
 			w.End(fmt.Errorf("%w: %w (use session.WithSASL)", ErrAuthFailed, err))
 		default:
-			w.End(fmt.Errorf("sync: %w", err))
+			w.End(fmt.Errorf("%s: %w", name, err))
 		}
 	}
 	w.Send(first)
@@ -191,8 +194,9 @@ func (w *connection) Header(zxid int64, code int32, ours bool) error {
 	if zxid > s.seenZxid.Load() {
 		s.seenZxid.Store(zxid)
 	}
-	// The answer shows every event before it. An answer to credentials has no zxid.
-	if zxid > 0 {
+	// The answer shows every event before it. An answer to credentials has no zxid. A refusal of the
+	// first request proves no quorum, though it may have a zxid.
+	if zxid > 0 && w.greeted {
 		s.ahead.Store(false)
 	}
 	// If all watches are armed, the server has sent every event of our watches up to this

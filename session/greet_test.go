@@ -1,39 +1,49 @@
 package session_test
 
 import (
+	"fmt"
 	"sync"
 	"testing"
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 // The first request of a session that follows another is answered only by a server that reaches a quorum, also if the
-// session was opened without a transaction: callers may have seen a later state in the session before. See
-// TestNoOlderStateInALocalSessionAtADeposedLeader in package watch.
+// session was opened without a transaction: callers may have seen a later state in the session before. If a server refuses
+// the request, the next connection begins with another. See TestNoOlderStateInALocalSessionAtADeposedLeader in package
+// watch.
 func TestFirstRequestOfTheNextSession(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-		var mu sync.Mutex
-		var first []string
-		m := connect(t, srv, three, session.WithObserver(session.Observer{RequestDone: func(r session.RequestDone) {
+	for _, refusal := range []zkserver.Code{0, -1, -4, -7, -118, -122, -127} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			var mu sync.Mutex
+			var first []string
+			m := connect(t, srv, three, session.WithObserver(session.Observer{RequestDone: func(r session.RequestDone) {
+				mu.Lock()
+				defer mu.Unlock()
+				if r.Own {
+					first = append(first, r.Op)
+				}
+			}}))
+			want := []string{"multi"}
+			if refusal != 0 {
+				srv.Inject(zkserver.Fault{Op: zkserver.OpMulti, At: zkserver.BeforeCommit, Do: zkserver.Error(refusal)})
+				want = append(want, "multi")
+			}
+			if err := srv.ExpireSession(current(t, m).ID()); err != nil {
+				t.Fatal(err)
+			}
+			<-current(t, m).Done()
+			mu.Lock()
+			first = nil
+			mu.Unlock()
+			current(t, m)
 			mu.Lock()
 			defer mu.Unlock()
-			if r.Own {
-				first = append(first, r.Op)
+			if fmt.Sprint(first) != fmt.Sprint(want) {
+				t.Errorf("refusal %d: the first requests of the next session are %q, want %q", refusal, first, want)
 			}
-		}}))
-		if err := srv.ExpireSession(current(t, m).ID()); err != nil {
-			t.Fatal(err)
-		}
-		<-current(t, m).Done()
-		mu.Lock()
-		first = nil
-		mu.Unlock()
-		current(t, m)
-		mu.Lock()
-		defer mu.Unlock()
-		if len(first) == 0 || first[0] != "multi" {
-			t.Errorf("the first requests of the next session are %q, want a transaction", first)
-		}
-	})
+		})
+	}
 }

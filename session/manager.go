@@ -125,11 +125,16 @@ func (m *Manager) run() {
 		s.link.open()
 		select {
 		case <-m.ctx.Done():
+		case <-s.gate.over.Done():
+		}
+		// A loss that has begun before Close goes on to its end.
+		if s.hold.Err() == nil {
 			m.setClosed()
 			// After Closed is published: a caller whose hold ends now must find that
 			// state.
 			s.close(ErrClosed)
-		case <-s.gate.over.Done():
+		} else {
+			<-s.gate.over.Done()
 			m.lostLines.log(m.cfg.log, zap.WarnLevel, "session lost", sessionField(s.id), zap.Error(context.Cause(s.gate.over)))
 			// In the background: the next session need not wait until a server has
 			// closed this one.

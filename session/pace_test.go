@@ -32,7 +32,7 @@ func expireEach(other int64) *hostileServer {
 		return asked + other, timeout
 	}
 	h.answer = func(p *hostilePeer, xid, op int32, _ []byte) bool {
-		if op == opSync {
+		if op == opSync || op == opMulti {
 			p.plain(xid, op)
 		}
 		p.hangUp()

@@ -106,7 +106,7 @@ func syncRoot() *wire.Request {
 
 // quorumRoot builds a records.quorum of the Manager.
 func quorumRoot() *wire.Request {
-	return &wire.Request{Op: wire.OpMulti, Own: true, Record: checkRecord("/")}
+	return &wire.Request{Op: wire.OpMulti, Own: true, Beat: true, Record: checkRecord("/")}
 }
 
 // quorum builds a transaction of a single check, whose answer proves a commit: see

@@ -18,7 +18,7 @@ type Request struct {
 	Invalid error
 
 	Own  bool // the Manager makes the request, and no caller
-	Beat bool // the request is a transaction that only proves the session alive
+	Beat bool // the request is a transaction that only proves the session or a quorum alive
 	// Awaited reports that the caller waits for the outcome of a request that was sent although its
 	// ctx has ended: package session then abandons no such request.
 	Awaited bool
