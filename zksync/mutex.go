@@ -125,8 +125,7 @@ func (m *exclusive) acquire(ctx, parent context.Context, patient bool) (held con
 // keeps others waiting until the session ends, another client deletes it, or the missing
 // permission is given: the deletion is tried again, at intervals that grow to five minutes. If the
 // connection is lost before the answer, Unlock cannot tell its own deletion of the znode from
-// a removal by another client, of which it had not heard before: it returns nil. With WithLinger
-// the deletion comes later, and the next Lock or TryLock returns its refusal.
+// a removal by another client, of which it had not heard before: it returns nil.
 func (m *exclusive) Unlock() error {
 	err := m.invalid()
 	if err == nil {

@@ -30,8 +30,8 @@ func WithMaxWait(d time.Duration) MaxWaitOption {
 // WithLinger lets a Mutex keep its znode for up to d after Unlock while no other
 // contender is in line, so that the next Lock costs no request. The first contender that
 // joins ends the linger at once, but a TryLock of another value may return false because
-// of it. If the servers refuse to delete the znode at the end of the linger, the first Lock or
-// TryLock of the value after that returns the refusal, unless the znode is gone by then. The
+// of it. If the servers refuse to delete the znode at the end of the linger, the refusal is logged and
+// no call returns it. The znode then keeps others waiting, this value too, as after such an Unlock. The
 // default is 0: off.
 func WithLinger(d time.Duration) MutexOption {
 	return mutexOption{checked(d >= 0, func(c *config) { c.linger = d }, "WithLinger: %v, want 0 or more", d)}

@@ -71,41 +71,6 @@ func TestReleaseReportsARefusalAfterAnotherFailure(t *testing.T) {
 	}
 }
 
-// The first Lock or TryLock after a linger reports that the server has refused to delete the znode that has lingered, behind
-// which a Lock would wait. Other calls, also after that znode was deleted, report nothing. Breaks if leftover.refusal returns nil.
-func TestLingerReportsARefusedRemoval(t *testing.T) {
-	lingered := func(t *testing.T, test func(t *testing.T, srv *zksynctest.Server, mu *zksync.Mutex)) {
-		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-			must(t, srv.Create("/locks", nil))
-			withoutDelete(t, srv, path)
-			mu := zksync.NewMutex(srv.Connect(t), path, zksync.WithLinger(time.Second))
-			lock(t, mu)
-			unlock(t, mu)
-			<-time.After(time.Minute) // of the bubble: the linger has ended
-			wantInLine(t, srv, 1)
-			test(t, srv, mu)
-		})
-	}
-	remove := func(t *testing.T, srv *zksynctest.Server) { must(t, srv.Delete(path+"/"+inLine(srv, path)[0])) }
-	lingered(t, func(t *testing.T, srv *zksynctest.Server, mu *zksync.Mutex) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		wantRefused(t, "Lock", mu.Lock(ctx))
-		wantInLine(t, srv, 1)
-		remove(t, srv)
-		lock(t, mu)
-	})
-	lingered(t, func(t *testing.T, srv *zksynctest.Server, mu *zksync.Mutex) {
-		_, err := mu.TryLock(t.Context())
-		wantRefused(t, "TryLock", err)
-		wantInLine(t, srv, 1)
-	})
-	lingered(t, func(t *testing.T, srv *zksynctest.Server, mu *zksync.Mutex) {
-		remove(t, srv)
-		lock(t, mu)
-	})
-}
-
 // TryLock and TryAcquire report that the server has refused to delete the znode of an attempt that has failed: the znode
 // stays until the session ends, and other clients wait behind it.
 func TestTryReportsARefusedRemoval(t *testing.T) {

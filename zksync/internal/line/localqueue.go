@@ -49,8 +49,6 @@ type LocalQueue struct {
 	mu    sync.Mutex
 	kept  *contender // lingering; nil if none is
 	timer *time.Timer
-
-	left leftover
 }
 
 // Acquire waits for a hold. Call Release to end the hold.
@@ -77,13 +75,13 @@ func (q *LocalQueue) TryAcquire(ctx context.Context) (*Grant, error) {
 		// waits, and no contender is shared while no goroutine is in the fair mutex.
 		return nil, q.closed()
 	}
-	err := q.resume(ctx)
-	if err == nil && q.shared == nil {
-		q.shared, err = q.try(ctx)
-	}
+	q.resume(ctx)
 	if q.shared == nil {
-		q.turn.unlock()
-		return nil, err
+		var err error
+		if q.shared, err = q.try(ctx); q.shared == nil {
+			q.turn.unlock()
+			return nil, err
+		}
 	}
 	return q.shared.grant, nil
 }
@@ -143,9 +141,7 @@ func (q *LocalQueue) reach(ctx context.Context) error {
 		return session.Cancelled(ctx)
 	}
 	if q.shared == nil {
-		if err := q.resume(ctx); err != nil {
-			return err
-		}
+		q.resume(ctx)
 	} else if q.shared.state == granted {
 		if err := q.inherit(ctx); err != nil && !session.ClassOf(err).Again() {
 			return err
@@ -248,15 +244,14 @@ func (q *LocalQueue) keep(c *contender) bool {
 }
 
 // resume makes a lingering contender granted and shared. No contender is shared
-// afterwards if none lingers, or if it may be gone or is known to block another one. If
-// none lingers, resume fails if the last one that lingered could not be deleted; see leftover.
-func (q *LocalQueue) resume(ctx context.Context) error {
+// afterwards if none lingers, or if it may be gone or is known to block another one.
+func (q *LocalQueue) resume(ctx context.Context) {
 	q.mu.Lock()
 	c := q.kept
 	q.kept = nil
 	q.mu.Unlock()
 	if c == nil {
-		return q.left.refusal(ctx)
+		return
 	}
 	// From here on evict does not find the contender, and only this goroutine uses it.
 	q.timer.Stop()
@@ -274,11 +269,10 @@ func (q *LocalQueue) resume(ctx context.Context) error {
 		usable = ok && err == nil
 	}
 	if !usable {
-		q.left.discard(c)
-		return nil
+		c.discard()
+		return
 	}
 	q.shared = c
-	return nil
 }
 
 // evict deletes a contender that still lingers.
@@ -291,6 +285,6 @@ func (q *LocalQueue) evict(c *contender) {
 	}
 	q.mu.Unlock()
 	if evicted {
-		q.left.discard(c)
+		c.discard()
 	}
 }
