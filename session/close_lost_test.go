@@ -179,6 +179,23 @@ func TestSilentConnectionsOfLongSessionsEnd(t *testing.T) {
 	}
 }
 
+// cleanUpFor starts a function of Do that returns a while after the end of its ctx. The channel is closed when Do has
+// returned.
+func cleanUpFor(t testing.TB, m *session.Manager, work time.Duration) (returned chan struct{}) {
+	running, returned := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(returned)
+		_ = m.Do(t.Context(), func(ctx context.Context, _ *session.Session) error {
+			close(running)
+			<-ctx.Done()
+			<-time.After(work)
+			return nil
+		})
+	}()
+	<-running
+	return returned
+}
+
 // Close waits for a function of Do whose session was lost before, or is lost while Close waits, and in both cases for two
 // thirds of the session timeout at most.
 func TestCloseAwaitsFunctionsOfALostSession(t *testing.T) {
@@ -186,17 +203,7 @@ func TestCloseAwaitsFunctionsOfALostSession(t *testing.T) {
 		for _, work := range []time.Duration{timeout / 2, timeout} {
 			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 				m := connect(t, srv, three)
-				running, returned := make(chan struct{}), make(chan struct{})
-				go func() {
-					defer close(returned)
-					_ = m.Do(t.Context(), func(ctx context.Context, s *session.Session) error {
-						close(running)
-						<-ctx.Done()
-						<-time.After(work) // cleans up
-						return nil
-					})
-				}()
-				<-running
+				returned := cleanUpFor(t, m, work)
 				lost := current(t, m)
 				ended := time.Now().Add(work) // the function's ctx ends now, by the loss or by Close
 				expire := func() {
@@ -232,17 +239,7 @@ func TestCloseDuringALoss(t *testing.T) {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 			m := connect(t, srv, three)
 			lost := current(t, m)
-			running, returned := make(chan struct{}), make(chan struct{})
-			go func() {
-				defer close(returned)
-				_ = m.Do(t.Context(), func(ctx context.Context, s *session.Session) error {
-					close(running)
-					<-ctx.Done()
-					<-time.After(work) // cleans up
-					return nil
-				})
-			}()
-			<-running
+			returned := cleanUpFor(t, m, work)
 			for range 10_000 { // the loss takes a while
 				if _, err := lost.NotifyEnd(func(error) {}); err != nil {
 					t.Fatal(err)

@@ -9,21 +9,21 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// inspect calls zksync.Inspect, which lists the contenders of one kind. It also returns the children of at that are
-// named like contenders and that Inspect did not list: contenders of other kinds.
-func inspect(ctx context.Context, m *session.Manager, at string) (found *zksync.Inspection, beside []string, err error) {
+// inspect calls zksync.Inspect, which lists the contenders of one kind. It also returns the number of contenders of
+// other kinds: children of at that are named like contenders and that Inspect did not list.
+func inspect(ctx context.Context, m *session.Manager, at string) (found *zksync.Inspection, beside int, err error) {
 	before, err := sequential(ctx, m, at)
 	if err != nil {
-		return nil, nil, err
+		return nil, 0, err
 	}
 	if found, err = zksync.Inspect(ctx, m, at); err != nil {
-		return nil, nil, err
+		return nil, 0, err
 	}
 	switch found.Kind {
 	case zksync.KindLock, zksync.KindRWLock, zksync.KindElection, zksync.KindSemaphore:
 	default:
 		// Messages have sequence numbers, too, and children of other programs may.
-		return found, nil, nil
+		return found, 0, nil
 	}
 	after, err := sequential(ctx, m, at)
 	for _, p := range found.Participants {
@@ -32,7 +32,7 @@ func inspect(ctx context.Context, m *session.Manager, at string) (found *zksync.
 	for name := range after {
 		// A child in one of the lists alone may be a contender that has joined or left meanwhile.
 		if before[name] {
-			beside = append(beside, name)
+			beside++
 		}
 	}
 	return found, beside, err

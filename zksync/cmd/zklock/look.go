@@ -37,7 +37,7 @@ func (c *whoCommand) run(ctx context.Context, p *program) int {
 			return err
 		}
 		e := entryOf(found)
-		e.Beside = len(beside)
+		e.Beside = beside
 		// The clients that wait at a queue or a barrier leave nothing there.
 		nobody = len(e.Participants) == 0 && e.Kind != zksync.KindQueue && e.Kind != zksync.KindBarrier
 		if p.json {

@@ -266,8 +266,8 @@ func TestWhoOfNobody(t *testing.T) {
 	}
 }
 
-// who lists the contenders of one kind, and says how many contenders of other kinds use the path. It says nothing about a
-// path with one kind. Breaks if whoCommand.run leaves Beside at 0.
+// The command lists the contenders of one kind, and says how many contenders of other kinds use the path. It says nothing
+// about a path with one kind. Breaks if whoCommand.run leaves Beside at 0.
 func TestWhoOfAPathWithSeveralKinds(t *testing.T) {
 	srv := zksynctest.Start(t)
 	m := srv.Connect(t)

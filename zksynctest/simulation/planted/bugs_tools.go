@@ -154,7 +154,7 @@ var toolBugs = []bug{
 		"\t\tif false {\n\t\t\t// The servers"}},
 		[]finder{tested("./zksync/cmd/zklock", "^TestWhoOfNobody$")}},
 	{"zklock: say nothing at who of the contenders of other kinds", []edit{{"zksync/cmd/zklock/look.go",
-		"\t\te.Beside = len(beside)\n", "\t\t_ = beside\n"}},
+		"\t\te.Beside = beside\n", "\t\t_ = beside\n"}},
 		[]finder{tested("./zksync/cmd/zklock", "^TestWhoOfAPathWithSeveralKinds$")}},
 	{"zklock: advise options of the Go packages", []edit{{"zksync/cmd/zklock/ensemble.go",
 		"printable(inOptions.Replace(strings.TrimSuffix(line, \"\\n\")))",
