@@ -12,7 +12,7 @@ import (
 
 // Even if the answers of a server contradict each other, no call repeats a request
 // again and again without a pause: the call returns, at the latest when its ctx ends.
-// To see this test fail, drop the pause of Session.makeDir, of view.watchDir or of contender.wait.
+// To see this test fail, drop the pause of Session.makeDir, of view.watchDir, of view.listTracked or of contender.wait.
 func TestContradictoryAnswers(t *testing.T) {
 	t.Parallel()
 	isRead := func(op zkserver.Op) bool {
@@ -44,6 +44,7 @@ func TestContradictoryAnswers(t *testing.T) {
 			{"what is listed cannot be read", -101, only(zkserver.OpGetData)},
 			{"what can be read is not listed", -101, only(zkserver.OpGetChildren2)},
 			{"what is listed cannot be read in one request", -101, only(zkserver.OpMultiRead)},
+			{"what can be read does not exist", -101, only(zkserver.OpExists)},
 		} {
 			if !chosen(i, j, 3) {
 				continue

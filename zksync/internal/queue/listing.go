@@ -56,24 +56,45 @@ func (v *view) watchDir(ctx context.Context, dir string, create bool) ([]string,
 	}
 }
 
+// listTracked lists and watches the directory of a partition, with a watch that reports its deletion. The partition that
+// it returns is the one of this directory, or nil if there is no directory any more.
+func (v *view) listTracked(ctx context.Context, p *partition) (names []string, _ *partition, _ *staleFlag, err error) {
+	lasting := p.name == "" || p.name == laterName
+	for round := 0; ; round++ {
+		// The directory may have been deleted since its listing. A server whose answers
+		// contradict each other must not be asked without a pause.
+		if err := v.s.Pause(ctx, round-1); err != nil {
+			return nil, nil, nil, err
+		}
+		conn := v.s.Connection()
+		names, stat, f, err := v.watchDir(ctx, p.dir, lasting)
+		if !lasting && session.ClassOf(err) == session.ClassNoNode {
+			v.partitions.drop(p)
+			return nil, nil, nil, nil
+		}
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		p = v.partitions.withCzxid(p, stat.Czxid)
+		tracked, err := v.track(ctx, p)
+		if tracked && err == nil {
+			p.seenOn.Store(conn)
+			return names, p, f, nil
+		}
+		f.stopWatch()
+		if err != nil {
+			return nil, nil, nil, err
+		}
+	}
+}
+
 // listMessages refreshes the waiting messages of a partition. It deletes the directory
 // of a partition whose time is over.
 func (v *view) listMessages(ctx context.Context, p *partition, st *orderState) error {
-	conn := v.s.Connection()
-	lasting := p.name == "" || p.name == laterName
-	names, stat, f, err := v.watchDir(ctx, p.dir, lasting)
-	if !lasting && session.ClassOf(err) == session.ClassNoNode {
-		v.partitions.drop(p)
-		return nil
-	}
-	if err != nil {
+	names, p, f, err := v.listTracked(ctx, p)
+	if p == nil || err != nil {
 		return err
 	}
-	if p, err = v.trackPartition(ctx, p, stat.Czxid); err != nil {
-		f.stopWatch()
-		return err
-	}
-	p.seenOn.Store(conn)
 	undeletable := p.undeletable
 	if p.expires && p.expiry() <= time.Now().UnixMilli() {
 		gone := false
@@ -146,16 +167,15 @@ func (v *view) relist(p *partition) {
 	v.changed.notify()
 }
 
-// trackPartition returns the partition whose directory has the czxid: p itself, or a new
-// partition in the position of p if the directory was deleted and created again. It sets
-// a watch that reports the next deletion, if the loss of the ledger does not report it.
-func (v *view) trackPartition(ctx context.Context, p *partition, czxid int64) (*partition, error) {
-	l := &v.partitions
+// withCzxid returns the partition whose directory has the czxid: p itself, or a new
+// partition in the position of p if the directory was deleted and created again.
+func (l *partitionList) withCzxid(p *partition, czxid int64) *partition {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	// A new directory counts from zero again, so its messages have the names of earlier
 	// messages. The state of the old names must not be applied to the new messages.
 	if p.czxid != 0 && p.czxid != czxid {
-		now := newPartition(v.cfg, p.name, p.key)
+		now := newPartition(l.cfg, p.name, p.key)
 		if i := slices.Index(l.all, p); i >= 0 {
 			l.all[i] = now
 		}
@@ -165,19 +185,22 @@ func (v *view) trackPartition(ctx context.Context, p *partition, czxid int64) (*
 	if p.czxid != czxid { // it is set once, because messages of the partition refer to it
 		p.czxid = czxid
 	}
-	l.mu.Unlock()
+	return p
+}
+
+// track sets a watch that reports the next deletion of a listed directory, if the loss of the ledger does not report it.
+// It reports false if the directory was deleted since the listing.
+func (v *view) track(ctx context.Context, p *partition) (bool, error) {
 	if p.holdsLedgers || p.tracked.Load() {
-		return p, nil
+		return true, nil
 	}
 	there, stat, w, err := v.s.WatchExists(ctx, p.dir)
 	if err != nil {
-		return p, err
+		return false, err
 	}
-	if !there || stat.Czxid != czxid {
-		// The directory was deleted between the listing and this watch.
+	if !there || stat.Czxid != p.czxid {
 		w.Stop()
-		p.recreated.Store(true)
-		return p, nil
+		return false, nil
 	}
 	p.tracked.Store(true)
 	w.Notify(func(e zk.Event) {
@@ -189,8 +212,8 @@ func (v *view) trackPartition(ctx context.Context, p *partition, czxid int64) (*
 			p.recreated.Store(true)
 		}
 	})
-	l.mu.Lock()
+	v.partitions.mu.Lock()
 	p.dirWatch = w
-	l.mu.Unlock()
-	return p, nil
+	v.partitions.mu.Unlock()
+	return true, nil
 }
