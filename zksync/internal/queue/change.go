@@ -35,6 +35,7 @@ var (
 //	claim       pick and add names, edit the table
 //	settle      drop a name, delete its message
 //	give back   drop names, edit the table
+//	close       delete the ledger, edit the table
 type change struct {
 	// pick makes a claim of the change when its transaction is built: it returns the messages
 	// to claim. They are free by the very state on whose version the transaction relies.
@@ -46,6 +47,7 @@ type change struct {
 	reads      *claimReads // behind the newest transaction; nil if there are none
 
 	add, drop []messageRef
+	closes    bool // the ledger is deleted; the only change of its batch
 	edits     []func(t *claimTable)
 	ops       []any // deletes and creates
 	size      int   // of ops, in bytes, roughly

@@ -49,7 +49,7 @@ func (c *Consumer) endClaims(v *view) {
 	// Messages that were received and not settled have kept the lease until now.
 	defer v.claims.end()
 	l := c.ledger
-	if l == nil || l.v != v || v.s.Err() != nil || l.usable.Err() == nil && l.close(c.cleanupCtx) == nil {
+	if l == nil || l.v != v || v.s.Err() != nil || l.usable.Err() == nil && l.close() == nil {
 		return
 	}
 	// The messages are free when the janitor of the session has deleted the ledger, and

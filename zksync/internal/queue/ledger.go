@@ -207,46 +207,25 @@ func (l *ledger) read() (data []byte, stat *zk.Stat, err error) {
 }
 
 // close deletes the ledger, and gives back the messages in it. No change follows.
-func (l *ledger) close(ctx context.Context) error {
-	defer l.line.leave()
-	for round, conflicts := 0, 0; ; round++ {
-		if err := l.v.s.Pause(ctx, round-conflicts-1); err != nil {
+func (l *ledger) close() error {
+	for round := 0; ; round++ {
+		if err := l.v.s.Pause(l.life, round-1); err != nil {
 			return err
 		}
-		began := time.Now()
-		st, err := l.v.order.current(ctx)
-		switch {
-		case session.ClassOf(err) == session.ClassUnknown:
-			continue
-		case err != nil:
-			return err
-		}
-		_, data := l.v.tableAfter(st, func(t *claimTable) {
+		c := newChange(func(t *claimTable) {
 			for k := range l.claims {
 				t.giveBack(k, 0)
 			}
 			t.recovered++ // this ledger needs no recovery
 		})
-		// The ledger comes first: if its deletion is refused, the ledger is gone or another
-		// client has written it, whatever the state of the order znode.
-		results, err := l.v.s.Multi(ctx,
-			&zk.DeleteRequest{Path: l.path, Version: l.version},
-			&zk.SetDataRequest{Path: st.path, Data: data, Version: st.version})
-		switch class := session.ClassOf(err); {
-		case session.FailedOp(results) == 0:
-			return err
-		case class == session.ClassBadVersion:
-			if conflicts++; conflicts > 1 {
-				if err := l.line.nextTurn(ctx, time.Since(began)/2); err != nil {
-					return err
-				}
-			}
-		case class == session.ClassConnectionLost:
-		case class == session.ClassUnknown:
-			// If only the ledger were deleted, its messages would count as delivered.
-		default:
+		c.closes = true
+		if _, err := l.carryOut([]*change{c}); err != nil {
 			return err
 		}
-		l.v.order.forget(st)
+		// After an internal error of a server, once more: if only the ledger were deleted, its messages
+		// would count as delivered.
+		if session.ClassOf(c.err) != session.ClassUnknown {
+			return c.err
+		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
-// A ledgerTx is the transaction of a batch of changes: it writes the ledger, then the
-// order znode if a change needs that, then come the operations of the changes.
+// A ledgerTx is the transaction of a batch of changes: it writes the ledger, or
+// deletes it in the end, then the order znode if a change needs that, then come the operations of the changes.
 type ledgerTx struct {
 	batch  []*change
 	ops    []any
@@ -68,7 +68,11 @@ func (l *ledger) newTx(batch []*change, st *orderState) *ledgerTx {
 	// The ledger comes first: if its version is refused, this transaction has happened before
 	// or the ledger is lost, whatever the state of the other znodes.
 	tx.data = tx.claims.encode(l.version + 1)
-	tx.ops = append(tx.ops, &zk.SetDataRequest{Path: l.path, Data: tx.data, Version: l.version})
+	if batch[0].closes {
+		tx.ops = append(tx.ops, &zk.DeleteRequest{Path: l.path, Version: l.version})
+	} else {
+		tx.ops = append(tx.ops, &zk.SetDataRequest{Path: l.path, Data: tx.data, Version: l.version})
+	}
 	if st != nil {
 		table, data := l.v.tableAfter(st, func(t *claimTable) {
 			for _, c := range batch {

@@ -180,7 +180,7 @@ func TestCloseGivesBack(t *testing.T) {
 	})
 }
 
-// An internal error of a server at Close does not make the delivery that Close has ended count.
+// Internal errors of servers at Close do not make the delivery that Close has ended count.
 func TestCloseGivesBackAfterAnInternalError(t *testing.T) {
 	for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit} {
 		inBubble(t, func(h harness) {
@@ -189,7 +189,7 @@ func TestCloseGivesBackAfterAnInternalError(t *testing.T) {
 			c := h.consumer(m, 128, InOrder)
 			h.next(h.messages(c), "0", 1)
 			synctest.Wait()
-			failed := h.srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, At: at, Do: zksynctest.Error(zkserver.ErrSystem)})
+			failed := h.srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Times: 5, At: at, Do: zksynctest.Error(zkserver.ErrSystem)})
 			h.close(c)
 			h.wantLeft(1, 0)
 			other := h.consumer(h.srv.Connect(h), 128, InOrder)
