@@ -14,7 +14,7 @@ func (p *stream) handOver(ctx context.Context, v *view, d *Delivery, end context
 		v.unsettled.Store(d, nil) // before the receipt: the receiver may settle the message at once
 		if p.receive(ctx, d) {
 			c.cfg.observeDelivery(d.Data)
-			p.success.Store(true)
+			p.trouble.end()
 			return true
 		}
 		v.unsettled.Delete(d)
@@ -47,7 +47,6 @@ func (p *stream) handOver(ctx context.Context, v *view, d *Delivery, end context
 		defer func() { <-p.slots }()
 		switch class := session.ClassOf(err); {
 		case err == nil:
-			p.success.Store(true)
 			p.trouble.end()
 			c.removing.end(d.ref.message)
 		case class == session.ClassRemoved && d.l.usable.Err() != nil:

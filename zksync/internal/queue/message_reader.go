@@ -60,9 +60,6 @@ func (p *stream) read(ctx context.Context, reader *messageReader, c claim, ready
 		found, unread, err := reader.read(ctx, all, c.reads)
 		c.reads = nil
 		p.window.noteRead(found, len(all)-len(unread))
-		if len(found) > 0 && !p.ack {
-			p.trouble.end()
-		}
 		for _, d := range found {
 			ready <- d
 		}

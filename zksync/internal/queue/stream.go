@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-zksync/toolkit/session"
@@ -24,8 +23,7 @@ type stream struct {
 	window   prefetchWindow
 	slots    chan struct{} // has one element for each unconfirmed message
 	removals sync.WaitGroup
-	success  atomic.Bool // a message has been received, and removed if ack, since the last error
-	trouble  trouble     // until a message was read, or removed if ack, or no error has come for a while
+	trouble  trouble // until a message was received, and removed if ack, or no error has come for a while
 }
 
 // Deliver calls receive for one message after another, until the Consumer or the Manager
@@ -41,20 +39,14 @@ func (c *Consumer) Deliver(ack bool, receive func(ctx context.Context, d *Delive
 	p.window.limit = c.cfg.Prefetch
 	defer p.trouble.end()
 	err := c.cfg.Manager.Do(c.ctx, func(ctx context.Context, s *session.Session) error {
-		for round := 0; ; round++ {
-			began := time.Now()
+		for {
 			calm := time.AfterFunc(s.Timeout()/2, p.trouble.end)
 			err := p.consumeSession(ctx, s)
 			calm.Stop()
-			// An error after a success does not follow the errors before.
-			if p.success.Swap(false) || time.Since(began) > s.Timeout() {
-				round = 0
-			}
 			if s.Err() != nil || !goesOn(err) {
 				return err
 			}
-			p.trouble.note(&c.cfg, err)
-			if err := s.Pause(ctx, round); err != nil {
+			if err := s.Pause(ctx, p.trouble.note(&c.cfg, err)-1); err != nil {
 				return err
 			}
 		}

@@ -16,8 +16,8 @@ type trouble struct {
 	last  error
 }
 
-// note notes an error before another attempt.
-func (t *trouble) note(cfg *Config, err error) {
+// note notes an error before another attempt, and returns the number of errors in a row.
+func (t *trouble) note(cfg *Config, err error) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.times++
@@ -25,6 +25,7 @@ func (t *trouble) note(cfg *Config, err error) {
 	if t.wait == nil && t.times > 1 { // one error delays nothing
 		t.wait = cfg.Manager.StartWait("consume", cfg.Path, t.reason)
 	}
+	return t.times
 }
 
 func (t *trouble) reason(context.Context) error {
@@ -33,7 +34,7 @@ func (t *trouble) reason(context.Context) error {
 	return fmt.Errorf("for the delivery, which has failed %d times, at last: %w", t.times, t.last)
 }
 
-// end ends the Wait.
+// end ends the Wait. An error afterwards does not follow the errors before.
 func (t *trouble) end() {
 	t.mu.Lock()
 	wait := t.wait
