@@ -38,8 +38,9 @@ var (
 //	close       delete the ledger, edit the table
 type change struct {
 	// pick makes a claim of the change when its transaction is built: it returns the messages
-	// to claim. They are free by the very state on whose version the transaction relies.
-	pick func(st *orderState) selection
+	// to claim. They are free by the very state on whose version the transaction relies. removals
+	// is the number of removals in the transaction, which make room.
+	pick func(st *orderState, removals int) selection
 	at   *orderState // of the picked messages; nil before the pick
 
 	// readBehind, if it is not nil, returns the reads of claimed messages, to be sent behind the claim.
@@ -77,7 +78,7 @@ func (c *change) writesOrder() bool { return c.pick != nil || len(c.edits) > 0 }
 func (c *change) isPicked() bool { return c.at != nil }
 
 // pickAt picks the messages of a claim, unless they were picked at the same state before.
-func (c *change) pickAt(st *orderState) error {
+func (c *change) pickAt(st *orderState, removals int) error {
 	switch {
 	case c.pick == nil:
 		return nil
@@ -88,7 +89,7 @@ func (c *change) pickAt(st *orderState) error {
 	case c.at != nil:
 		return nil
 	}
-	sel := c.pick(st)
+	sel := c.pick(st, removals)
 	if len(sel.refs) == 0 {
 		return errNothingFree
 	}

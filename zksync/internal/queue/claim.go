@@ -25,7 +25,7 @@ type claim struct {
 // claim claims the messages that pick returns: all of them, or none. The error is
 // errConflict if another consumer was faster, and errNothingFree if there is no message. readBehind
 // returns the reads behind the transaction.
-func (l *ledger) claim(pick func(st *orderState) selection, readBehind func([]messageRef) *claimReads, line *idleLine) (done claim, err error) {
+func (l *ledger) claim(pick func(st *orderState, removals int) selection, readBehind func([]messageRef) *claimReads, line *idleLine) (done claim, err error) {
 	v := l.v
 	c := newChange()
 	c.readBehind = readBehind
@@ -37,8 +37,8 @@ func (l *ledger) claim(pick func(st *orderState) selection, readBehind func([]me
 		// A consumer whose claim gets no answer must not hold up the line.
 		onTime = time.AfterFunc(maxClaimTime, func() { v.s.Discard(contender) }).Stop
 	}
-	c.pick = func(st *orderState) selection {
-		sel := pick(st)
+	c.pick = func(st *orderState, removals int) selection {
+		sel := pick(st, removals)
 		if n := len(sel.refs); n > 0 {
 			// Before the request: the lease must cover the claims from their first moment.
 			v.claims.hold(n, l.path, l.gone)

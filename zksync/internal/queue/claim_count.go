@@ -94,6 +94,13 @@ func (k *claimCount) unsettled() int {
 	return k.held - k.removals
 }
 
+// unsettledAfter returns the number of claims after some removals.
+func (k *claimCount) unsettledAfter(removals int) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.held - removals
+}
+
 // confirm waits until the lease guarantees that this consumer learns of the loss of its
 // claims before another consumer can claim the messages.
 func (k *claimCount) confirm(ctx context.Context) error {

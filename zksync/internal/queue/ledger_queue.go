@@ -119,15 +119,3 @@ func (l *ledger) fail(batch []*change, why error) {
 // gone ends the use of the ledger, which another client has deleted: other consumers may have the
 // messages in it.
 func (l *ledger) gone() { l.fail(nil, fmt.Errorf("%w: %s", session.ErrRemoved, l.path)) }
-
-// queuedRemovals returns the number of removals that are in no transaction yet.
-func (l *ledger) queuedRemovals() (n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, c := range l.queued {
-		if c.endRemoval != nil {
-			n++
-		}
-	}
-	return n
-}

@@ -62,7 +62,7 @@ func TestRepeatedClaimHasHappened(t *testing.T) {
 		a := r.open(InOrder, true)
 		sel := a.pick(1)
 		r.srv.Inject(zksynctest.Fault{Session: a.v.s.ID(), Op: zkserver.OpMulti, At: zksynctest.AfterCommit, Do: zksynctest.Disconnect})
-		c, err := a.ledger.claim(func(*orderState) selection { return sel }, nil, &idleLine{v: a.v})
+		c, err := a.ledger.claim(func(*orderState, int) selection { return sel }, nil, &idleLine{v: a.v})
 		if err != nil || len(c.all) != 1 {
 			r.Errorf("claimed %d messages: %v", len(c.all), err)
 		}
@@ -272,7 +272,7 @@ func TestRemovalBesideARefusedClaim(t *testing.T) {
 		d, sel := a.receive(1)[0], a.pick(1)
 		removal, claim := newDrop(d.ref), newChange()
 		removal.ops = []any{&zk.DeleteRequest{Path: d.ID, Version: -1}}
-		claim.pick = func(*orderState) selection { return sel }
+		claim.pick = func(*orderState, int) selection { return sel }
 		r.srv.Inject(zksynctest.Fault{Session: a.v.s.ID(), Op: zkserver.OpMulti, Do: zksynctest.Error(-125)})
 		a.ledger.start(removal, claim)
 		<-removal.done

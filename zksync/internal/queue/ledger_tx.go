@@ -36,9 +36,12 @@ func (l *ledger) stateFor(batch []*change) (*orderState, []*change, error) {
 	if err != nil {
 		return nil, batch, err
 	}
-	left := batch[:0]
+	left, removals := batch[:0], 0
 	for _, c := range batch {
-		if why := c.pickAt(st); why != nil {
+		if c.endRemoval != nil {
+			removals++ // claims come last in a batch
+		}
+		if why := c.pickAt(st, removals); why != nil {
 			c.finish(why)
 			continue
 		}

@@ -16,7 +16,7 @@ func TestFailedReadDropsTheMissingMessages(t *testing.T) {
 	withRig(t, 2, func(r rig) {
 		a := r.open(InOrder, true)
 		r.must(r.srv.SetACL("/q/"+itemName(1), []zkserver.ACL{{Perms: zk.PermAll, Scheme: "digest", ID: "other:x"}}))
-		done, err := a.ledger.claim(func(*orderState) selection { return a.pick(2) }, nil, &idleLine{v: a.v})
+		done, err := a.ledger.claim(func(*orderState, int) selection { return a.pick(2) }, nil, &idleLine{v: a.v})
 		r.must(err)
 		a.wantNames(2)
 		r.must(r.srv.Delete("/q/" + itemName(0)))

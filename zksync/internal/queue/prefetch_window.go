@@ -74,7 +74,7 @@ func (w *prefetchWindow) allReceived() bool {
 // claims. It calls blocked before it waits.
 func (w *prefetchWindow) waitForRoom(ctx context.Context, unsettled func() int, blocked func()) error {
 	return w.changed.wait(ctx, func() bool {
-		room, least := w.room(unsettled)
+		room, least := w.room(unsettled())
 		if room > 0 && room >= least {
 			return true
 		}
@@ -83,8 +83,8 @@ func (w *prefetchWindow) waitForRoom(ctx context.Context, unsettled func() int, 
 	})
 }
 
-// room returns how many messages there is room for, and the least room for a claim.
-func (w *prefetchWindow) room(unsettled func() int) (room, least int) {
+// room returns how many messages there is room for beside unsettled claims, and the least room for a claim.
+func (w *prefetchWindow) room(unsettled int) (room, least int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// A larger window helps only if the queue had more messages than there was room for,
@@ -101,7 +101,7 @@ func (w *prefetchWindow) room(unsettled func() int) (room, least int) {
 		size = min(size, max(firstPrefetch, int(prefetchTime/w.work)))
 	}
 	// The limit includes the messages that were received and are not settled.
-	size = min(size, w.limit-(unsettled()-w.waiting))
+	size = min(size, w.limit-(unsettled-w.waiting))
 	// Claims of single messages would multiply the transactions. Among several consumers,
 	// one with many small claims would be faster than the others again and again.
 	least = (size + 1) / 2

@@ -68,19 +68,19 @@ func TestLaterRemovalsMakeNoRoom(t *testing.T) {
 		p.window.limit, p.window.size = 128, 128
 		all := c.receive(128)
 		var room int
-		_, err := c.ledger.claim(func(*orderState) selection {
+		_, err := c.ledger.claim(func(_ *orderState, removals int) selection {
 			for _, d := range all[:64] {
 				go d.Ack(r.Context())
 			}
 			synctest.Wait()
-			room = p.roomIn(c.ledger)
+			room = p.roomIn(c.v, removals)
 			return selection{}
 		}, nil, &idleLine{v: c.v})
 		if err != errNothingFree || room != 0 {
 			r.Errorf("room for %d messages beside 128 in the ledger, and %v", room, err)
 		}
 		synctest.Wait()
-		if room := p.roomIn(c.ledger); room != 64 {
+		if room := p.roomIn(c.v, 0); room != 64 {
 			r.Errorf("room for %d messages after 64 removals, want 64", room)
 		}
 	})
@@ -93,8 +93,8 @@ func TestClaimAfterRemovalsThatDoNotFit(t *testing.T) {
 		p := &stream{c: c.Consumer}
 		p.window.limit, p.window.size = 128, 128
 		claim := newChange()
-		claim.pick = func(st *orderState) selection {
-			sel, _ := c.v.partitions.pick(func(int, int) int { return p.roomIn(c.ledger) }, st)
+		claim.pick = func(st *orderState, removals int) selection {
+			sel, _ := c.v.partitions.pick(func(int, int) int { return p.roomIn(c.v, removals) }, st)
 			c.v.claims.hold(len(sel.refs), c.ledger.path, nil)
 			return sel
 		}

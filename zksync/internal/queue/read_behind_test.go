@@ -14,7 +14,7 @@ func (c *tester) claimAndRead(sel selection, answered bool) []*Delivery {
 	c.Helper()
 	reader := &messageReader{v: c.v}
 	reader.largest.Store(1) // as after the reads of small messages
-	done, err := c.ledger.claim(func(*orderState) selection { return sel }, reader.readBehind, &idleLine{v: c.v})
+	done, err := c.ledger.claim(func(*orderState, int) selection { return sel }, reader.readBehind, &idleLine{v: c.v})
 	c.must(err)
 	if has := done.reads.results(c.Context()) != nil; has != answered {
 		c.Errorf("the reads behind the claim have results: %v", has)
@@ -125,7 +125,7 @@ func TestReadBehindAMessageThatIsGone(t *testing.T) {
 		reader := &messageReader{v: a.v}
 		sel := a.pick(1)
 		r.must(r.srv.Delete("/q/" + itemName(0)))
-		done, err := a.ledger.claim(func(*orderState) selection { return sel }, nil, &idleLine{v: a.v})
+		done, err := a.ledger.claim(func(*orderState, int) selection { return sel }, nil, &idleLine{v: a.v})
 		r.must(err)
 		found, _, err := reader.read(r.Context(), done.all, nil)
 		r.must(err)

@@ -99,7 +99,7 @@ func TestReadInADirectoryThatWasRemade(t *testing.T) {
 		r.putUrgent("old")
 		a := r.open(ByPriority, true)
 		sel := a.pick(1)
-		c, err := a.ledger.claim(func(*orderState) selection { return sel }, nil, &idleLine{v: a.v})
+		c, err := a.ledger.claim(func(*orderState, int) selection { return sel }, nil, &idleLine{v: a.v})
 		r.must(err)
 		r.remake("new")
 		b := r.open(ByPriority, true)
@@ -118,7 +118,7 @@ func TestSingleReadsInADirectoryThatWasRemade(t *testing.T) {
 			r.putUrgent("old")
 			a := r.open(ByPriority, true)
 			sel := a.pick(1)
-			c, err := a.ledger.claim(func(*orderState) selection { return sel }, nil, &idleLine{v: a.v})
+			c, err := a.ledger.claim(func(*orderState, int) selection { return sel }, nil, &idleLine{v: a.v})
 			r.must(err)
 			r.srv.Inject(zksynctest.Fault{Op: zkserver.OpMultiRead, Times: 9, Do: zksynctest.Error(zkserver.ErrUnimplemented)})
 			r.srv.Inject(zksynctest.Fault{Op: zkserver.OpGetData, Path: remadeDir, At: zksynctest.AfterCommit,

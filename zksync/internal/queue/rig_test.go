@@ -116,7 +116,7 @@ func (c *tester) claim(sel selection) ([]*Delivery, bool) {
 	if len(sel.refs) == 0 {
 		c.Fatal("there is no message to claim")
 	}
-	done, err := c.ledger.claim(func(*orderState) selection { return sel }, nil, &idleLine{v: c.v})
+	done, err := c.ledger.claim(func(*orderState, int) selection { return sel }, nil, &idleLine{v: c.v})
 	if err == errConflict {
 		return nil, false
 	}

@@ -205,10 +205,9 @@ func (p *stream) limitBy(l *ledger, st *orderState, picked []messageRef) {
 	p.window.setLimit(min(p.c.cfg.Prefetch, most))
 }
 
-// roomIn returns how many messages there is room for in the next transaction of a ledger.
-func (p *stream) roomIn(l *ledger) int {
-	// Removals in the same transaction make room, and later ones do not. In this order: a
-	// removal that is queued meanwhile must not count as room.
-	room, _ := p.window.room(func() int { return l.v.claims.unsettled() + l.queuedRemovals() })
+// roomIn returns how many messages there is room for in a transaction with some removals. Later
+// removals make no room.
+func (p *stream) roomIn(v *view, removals int) int {
+	room, _ := p.window.room(v.claims.unsettledAfter(removals))
 	return room
 }

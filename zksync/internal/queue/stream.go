@@ -171,13 +171,13 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 		}
 		most := 0
 		began := time.Now()
-		c, err := l.claim(func(st *orderState) (sel selection) {
+		c, err := l.claim(func(st *orderState, removals int) (sel selection) {
 			if v.order.mustRecover(st) {
 				return sel // next recovers first
 			}
 			p.limitBy(l, st, nil)
 			sel, _ = v.partitions.pick(func(free, n int) int {
-				most = min(p.roomIn(l), maxClaims, reader.most())
+				most = min(p.roomIn(v, removals), maxClaims, reader.most())
 				return p.window.batch(most, free, n)
 			}, st)
 			p.limitBy(l, st, sel.refs)
