@@ -45,7 +45,7 @@ func (w *prefetchWindow) reset() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// w.work stays, because the receiver is the same under the next session.
-	w.size, w.waiting, w.waitingBytes, w.receiverWaited, w.full = min(firstPrefetch, w.limit), 0, 0, false, false
+	w.size, w.waiting, w.waitingBytes, w.receiverWaited, w.full = firstPrefetch, 0, 0, false, false
 }
 
 // setLimit sets the most claims.

@@ -160,9 +160,9 @@ func (l *ledger) mostClaims(table int, picked []messageRef) int {
 	return max(1, len(l.claims)+len(picked)+min(inLedger, inTable)/nameBytes)
 }
 
-// waitForRoom waits until there is room for claims. It starts the wait full if it lacks only room for names. A wait for a
+// waitForRoom waits until there is room for claims. It starts the Wait noRoom if it lacks only room for names. A wait for a
 // receiver that settles nothing is logged at the level Info: the receiver may be at work.
-func (p *stream) waitForRoom(ctx context.Context, v *view, line *idleLine, full **session.Wait) error {
+func (p *stream) waitForRoom(ctx context.Context, v *view, line *idleLine) error {
 	var again *time.Timer
 	var unsettled *session.Wait
 	defer func() {
@@ -187,12 +187,18 @@ func (p *stream) waitForRoom(ctx context.Context, v *view, line *idleLine, full 
 			v.order.forget(v.order.known())
 			p.window.setLimit(p.c.cfg.Prefetch)
 		})
-		if *full == nil {
-			*full = v.s.StartWait("claim", p.c.cfg.Path, func(context.Context) error {
+		if p.noRoom == nil {
+			p.noRoom = v.s.StartWait("claim", p.c.cfg.Path, func(context.Context) error {
 				return fmt.Errorf("for room: %w if it named more than the %d messages that are not settled", session.ErrTooLarge, n)
 			})
 		}
 	})
+}
+
+// endNoRoom ends the Wait for room: there is some, or there is no message to claim.
+func (p *stream) endNoRoom() {
+	p.noRoom.Stop()
+	p.noRoom = nil
 }
 
 // limitBy limits the claims to the messages that the ledger has room for, beside picked messages.

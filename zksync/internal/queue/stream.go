@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -21,6 +20,7 @@ type stream struct {
 	receive  func(ctx context.Context, d *Delivery) bool // false if it was not received
 	ack      bool                                        // acknowledge each message at its receipt
 	window   prefetchWindow
+	noRoom   *session.Wait // for room for the names of more messages
 	slots    chan struct{} // has one element for each unconfirmed message
 	removals sync.WaitGroup
 	trouble  trouble // until a message was received, and removed if ack, or no error has come for a while
@@ -136,19 +136,17 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 	v := l.v
 	line := newIdleLine(v)
 	defer line.leave()
-	contended := false     // other consumers claim messages at the same time
-	refused := 0           // how many times in a row other consumers were faster
-	var looked time.Time   // the last look at the line
-	took := leastTrip      // the time of the last attempt
-	var full *session.Wait // for room for the names of more messages
+	contended := false   // other consumers claim messages at the same time
+	refused := 0         // how many times in a row other consumers were faster
+	var looked time.Time // the last look at the line
+	took := leastTrip    // the time of the last attempt
 	wait := func(ctx context.Context) error {
-		full.Stop()
-		full = nil
+		p.endNoRoom()
 		return line.wait(ctx)
 	}
-	defer func() { full.Stop() }()
+	defer p.endNoRoom()
 	for {
-		if err := p.waitForRoom(ctx, v, line, &full); err != nil {
+		if err := p.waitForRoom(ctx, v, line); err != nil {
 			return err
 		}
 		if contended {
@@ -190,11 +188,7 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 		case session.ClassOf(err) == session.ClassTooLarge:
 			// Consumers with a larger WithMaxRequest have filled the claim table: wait until they have settled
 			// messages.
-			line.leave()
-			pause = fullPause
-			if full == nil {
-				full = v.s.StartWait("claim", p.c.cfg.Path, func(context.Context) error { return fmt.Errorf("for room: %w", err) })
-			}
+			p.window.setLimit(v.claims.unsettled())
 		case err == errConflict:
 			contended = true
 			if line.turn {
@@ -218,8 +212,7 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 			}
 			continue
 		}
-		full.Stop()
-		full = nil
+		p.endNoRoom()
 		refused = 0
 		v.order.watchLedgers()
 		p.window.claimed(len(c.all), len(c.all) >= most)
