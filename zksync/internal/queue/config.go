@@ -20,21 +20,6 @@ const (
 	maxTurn = 200 * time.Millisecond
 )
 
-// patiently calls f until it succeeds, or fails for a reason that may last. It calls f again without an answer,
-// and after most internal errors of servers at most, as long as ctx and the session last.
-func patiently(ctx context.Context, s *session.Session, most int, f func() error) error {
-	for round := 0; ; round++ {
-		if err := s.Pause(ctx, round-1); err != nil {
-			return err
-		}
-		err := f()
-		class := session.ClassOf(err)
-		if again := class.Again() || class == session.ClassUnknown && round < most; !again || s.Err() != nil {
-			return err
-		}
-	}
-}
-
 // A Config describes the queue of a Consumer.
 type Config struct {
 	Manager  *session.Manager

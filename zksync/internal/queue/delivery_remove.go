@@ -85,7 +85,7 @@ func (d *Delivery) remove(to *Target) error {
 				_ = d.l.rest(d.l.life) // without d.l.life, the change fails with the reason
 			}
 			if to.Gate != nil {
-				first, _, err := to.Gate.Admit(waits, d.v.s, 1)
+				first, _, err := to.Gate.Admit(waits, d.v.s)
 				if err != nil {
 					return fail(err, false)
 				}

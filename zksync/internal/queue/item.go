@@ -58,16 +58,24 @@ func parseItem(name string) (Item, bool) {
 	return Item{Name: name, Seq: seq}, ok && ok2
 }
 
-// parseDelayed is parseItem for a DelayQueue.
-func parseDelayed(name string) (Item, bool) {
-	rest, ok := strings.CutPrefix(name, ItemPrefix)
-	if !ok || len(rest) < dueDigits+1 || rest[dueDigits] != '-' {
+// parseRanked parses the name of a message that has a due time or a priority, of some digits,
+// before its number. It reports false for any other name.
+func parseRanked(name, prefix string, digits int) (Item, bool) {
+	rest, ok := strings.CutPrefix(name, prefix)
+	if !ok || len(rest) < digits+1 || rest[digits] != '-' {
 		return Item{}, false
 	}
-	due, ok := parseDigits(rest[:dueDigits])
-	seq, ok2 := znode.ParseNumber(rest[dueDigits+1:])
-	return Item{Name: name, Due: due, Seq: seq}, ok && ok2
+	rank, ok := parseDigits(rest[:digits])
+	seq, ok2 := znode.ParseNumber(rest[digits+1:])
+	return Item{Name: name, Due: rank, Seq: seq}, ok && ok2
 }
+
+// parseDelayed parses the name of a message of a DelayQueue.
+func parseDelayed(name string) (Item, bool) { return parseRanked(name, ItemPrefix, dueDigits) }
+
+// parseEntry parses the name of a message of kazoo's Queue, which has the priority of the
+// message. More urgent messages have smaller numbers.
+func parseEntry(name string) (Item, bool) { return parseRanked(name, "entry-", priorityDigits) }
 
 // parseLater parses the name of a message that Retry has put: its due time, the number of
 // its deliveries so far, and a number.
@@ -92,18 +100,6 @@ func numberOfLater(name string) (seq int32, ok bool) {
 // laterPrefix returns the prefix of the name of a message of Retry.
 func laterPrefix(due int64, deliveries int) string {
 	return fmt.Sprintf("%0*d-%d-", dueDigits, due, deliveries)
-}
-
-// parseEntry parses the name of a message of kazoo's Queue, which has the priority of the
-// message. More urgent messages have smaller numbers.
-func parseEntry(name string) (Item, bool) {
-	rest, ok := strings.CutPrefix(name, "entry-")
-	if !ok || len(rest) < priorityDigits+1 || rest[priorityDigits] != '-' {
-		return Item{}, false
-	}
-	priority, ok := parseDigits(rest[:priorityDigits])
-	seq, ok2 := znode.ParseNumber(rest[priorityDigits+1:])
-	return Item{Name: name, Due: priority, Seq: seq}, ok && ok2
 }
 
 func parseDigits(s string) (int64, bool) {

@@ -18,8 +18,7 @@ type lifetime struct {
 	closed     chan struct{} // closed when Close has returned
 	wg         sync.WaitGroup
 
-	closeMu sync.Mutex
-	closing bool
+	closeMu sync.Mutex // held at the begin of Close and of each call
 }
 
 func newLifetime() *lifetime {
@@ -34,11 +33,10 @@ func (l *lifetime) Life() context.Context { return l.ctx }
 
 // beginClose lets no further call and no further goroutine begin.
 func (l *lifetime) beginClose() {
-	l.closeMu.Lock()
-	// Under the mutex: once closing is set, no call begins, and only calls that wg counts already
+	// Under the mutex: once ctx has ended, no call begins, and only calls that wg counts already
 	// add goroutines to it.
-	l.closing = true
-	l.closeMu.Unlock()
+	l.closeMu.Lock()
+	defer l.closeMu.Unlock()
 	l.cancel(ErrClosed)
 }
 
@@ -59,11 +57,10 @@ func (l *lifetime) spawn(f func()) bool {
 func (l *lifetime) beginCall() error {
 	l.closeMu.Lock()
 	defer l.closeMu.Unlock()
-	if l.closing {
-		return ErrClosed
+	if l.ctx.Err() == nil {
+		l.wg.Add(1)
 	}
-	l.wg.Add(1)
-	return nil
+	return context.Cause(l.ctx)
 }
 
 func (l *lifetime) endCall() { l.wg.Done() }

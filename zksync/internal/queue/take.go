@@ -239,10 +239,15 @@ const maxLooks = 5
 func (t *take) outcome(path string, czxid int64, why error) (gone bool, err error) {
 	err = t.v.cfg.Manager.Do(t.removing, func(ctx context.Context, s *session.Session) error {
 		// The failure of a look, unlike the failure of the removal, shows nothing.
-		return patiently(ctx, s, maxLooks-1, func() (err error) {
-			gone, err = isGone(ctx, s, path, czxid)
-			return err
-		})
+		for looks := 1; ; looks++ {
+			var err error
+			if gone, err = isGone(ctx, s, path, czxid); session.ClassOf(err) != session.ClassUnknown || looks == maxLooks {
+				return err
+			}
+			if err := s.Pause(ctx, looks-1); err != nil {
+				return err
+			}
+		}
 	})
 	if err != nil {
 		return true, errors.Join(why, err)

@@ -178,8 +178,8 @@ var deliveryBugs = []bug{
 	{"wait for the end of a message in the directory to which it moves", []edit{{"zksync/internal/queue/delivery_remove.go",
 		" || to.Dir == d.ref.partition.dir):\n",
 		"):\n"}}, []finder{tested("./zksync", "^TestMoveToTheOwnZnodes$")}},
-	{"refuse a MoveTo because another client has taken the next number", []edit{{"zksync/internal/queue/commit/skipnumber.go",
-		"\treturn err == nil, err\n}\n",
-		"\treturn false, err\n}\n"}},
+	{"refuse a MoveTo because another client has taken the next number", []edit{{"zksync/internal/queue/commit/freenumber.go",
+		"Version: -1})\n\treturn err == nil, err\n}\n",
+		"Version: -1})\n\treturn false, err\n}\n"}},
 		[]finder{tested("./zksync", "^TestMoveToOwnQueueBehindForeignNumbers$")}},
 }

@@ -19,10 +19,10 @@ import (
 // A Gate decides how many entries may go into the next request, and under which
 // condition.
 type Gate interface {
-	// Admit waits until there is room for some of n entries. The operations go ahead
-	// of the entries' operations. The room for the admitted entries stays reserved
-	// until Passed or Refused is called.
-	Admit(ctx context.Context, s *session.Session, n int) (ops []any, room int, err error)
+	// Admit waits until there is room for an entry, and returns for how many there is. The
+	// operations go ahead of the entries' operations. The room stays reserved until Passed or
+	// Refused is called.
+	Admit(ctx context.Context, s *session.Session) (ops []any, room int, err error)
 	// Passed is called when n entries have happened.
 	Passed(n int)
 	// Refused is called when the server has refused the operations of Admit, and nothing has
@@ -37,7 +37,7 @@ type Gate interface {
 // An openGate admits every entry.
 type openGate struct{}
 
-func (openGate) Admit(context.Context, *session.Session, int) ([]any, int, error) {
+func (openGate) Admit(context.Context, *session.Session) ([]any, int, error) {
 	return nil, math.MaxInt, nil
 }
 func (openGate) Passed(int)          {}
@@ -86,7 +86,7 @@ func (g *Capacity) Waiting() error {
 	return nil
 }
 
-func (g *Capacity) Admit(ctx context.Context, s *session.Session, n int) ([]any, int, error) {
+func (g *Capacity) Admit(ctx context.Context, s *session.Session) ([]any, int, error) {
 	var wait *session.Wait
 	defer func() { wait.Stop() }()
 	g.full.Store(nil)
@@ -125,7 +125,7 @@ func (g *Capacity) Admit(ctx context.Context, s *session.Session, n int) ([]any,
 	// Clear the reason here, and not when the wait ends: if all callers give up at one
 	// moment, the last ones must still find it.
 	g.full.Store(nil)
-	return []any{&zk.SetDataRequest{Path: g.Path, Data: []byte{}, Version: g.version}}, min(n, g.Max-g.used), nil
+	return []any{&zk.SetDataRequest{Path: g.Path, Data: []byte{}, Version: g.version}}, g.Max - g.used, nil
 }
 
 // count counts the messages. If there is no room, it returns a watch that fires when

@@ -33,13 +33,13 @@ type Committer struct {
 	NumberOf func(name string) (seq int32, ok bool)
 	MakeDir  func(ctx context.Context, s *session.Session, path string) error
 
-	m         *session.Manager
-	sender    sender
-	life      context.Context // ends when Close waits no longer
-	end       context.CancelCauseFunc
-	wg        sync.WaitGroup
-	sweeping  context.Context // ends when Close begins
-	stopSweep context.CancelFunc
+	m          *session.Manager
+	sender     sender
+	life       context.Context // ends when Close waits no longer
+	end        context.CancelCauseFunc
+	wg         sync.WaitGroup
+	open       context.Context         // ends when Close begins; its cause refuses entries
+	beginClose context.CancelCauseFunc // under mu
 
 	// waiting is the number of entries without an outcome whose callers have not left. It
 	// changes under mu; awaitArrivals reads it often.
@@ -49,7 +49,6 @@ type Committer struct {
 	entries []*Entry           // in order; entries that are finished are removed later
 	running bool               // a goroutine is in run
 	cancel  context.CancelFunc // ends the request under way when no caller waits
-	closed  error              // refuses entries; nil until Close
 }
 
 // New returns a Committer whose marker is in the directory markers. The first
@@ -60,7 +59,7 @@ func New(m *session.Manager, markers string, swept *atomic.Bool) *Committer {
 	// A request must outlive its callers: its answer tells whether their transactions have
 	// happened.
 	c.life, c.end = context.WithCancelCause(context.Background())
-	c.sweeping, c.stopSweep = context.WithCancel(c.life)
+	c.open, c.beginClose = context.WithCancelCause(c.life)
 	c.sender = sender{c: c, marker: marker{c: c, dir: markers, swept: swept}}
 	return c
 }
@@ -86,13 +85,13 @@ func (c *Committer) enqueue(entries ...*Entry) {
 	defer c.mu.Unlock()
 	// Before withdrawLocked, which counts the callers out again.
 	c.waiting.Add(int64(len(entries)))
-	if c.closed != nil {
-		c.withdrawLocked(c.closed, entries...)
+	if why := context.Cause(c.open); why != nil {
+		c.withdrawLocked(why, entries...)
 		return
 	}
 	c.entries = append(c.entries, entries...)
 	if !c.running && len(entries) > 0 {
-		// Under mu: Close sets closed before it waits, so wg.Go never runs beside Wait.
+		// Under mu: Close ends open before it waits, so wg.Go never runs beside Wait.
 		c.running = true
 		c.wg.Go(c.run)
 	}
@@ -204,9 +203,8 @@ func (c *Committer) nextRequest() (context.Context, context.CancelFunc) {
 // ends for the outcomes of the others, which are not sent again after a refusal. It
 // deletes the marker, and returns when no goroutine of the Committer runs.
 func (c *Committer) Close(ctx context.Context, why error) {
-	c.stopSweep()
 	c.mu.Lock()
-	c.closed = why
+	c.beginClose(why)
 	c.withdrawLocked(why, c.entries...)
 	c.mu.Unlock()
 	defer context.AfterFunc(ctx, func() { c.end(context.Cause(ctx)) })()

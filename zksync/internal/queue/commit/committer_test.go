@@ -397,9 +397,9 @@ type lateGate struct {
 	before func()
 }
 
-func (g lateGate) Admit(ctx context.Context, s *session.Session, n int) ([]any, int, error) {
+func (g lateGate) Admit(ctx context.Context, s *session.Session) ([]any, int, error) {
 	g.before()
-	return g.openGate.Admit(ctx, s, n)
+	return g.openGate.Admit(ctx, s)
 }
 
 // If a request with a transaction that relies on a read is throttled, its other transactions happen later, in order.

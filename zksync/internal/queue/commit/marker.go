@@ -97,7 +97,7 @@ func (k *marker) ensure(ctx context.Context, s *session.Session) error {
 	// A directory that did not exist has no marker of another process.
 	if k.swept.CompareAndSwap(false, true) && !fresh {
 		path := k.path
-		k.c.wg.Go(func() { k.sweep(k.c.sweeping, s, path) })
+		k.c.wg.Go(func() { k.sweep(k.c.open, s, path) })
 	}
 	return nil
 }

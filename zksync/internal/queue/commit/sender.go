@@ -79,7 +79,7 @@ func (r *sender) send(ctx context.Context, s *session.Session) error {
 			return err
 		}
 	}
-	first, room, err := c.Gate.Admit(ctx, s, maxBatch)
+	first, room, err := c.Gate.Admit(ctx, s)
 	if err != nil {
 		return err
 	}
