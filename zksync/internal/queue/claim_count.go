@@ -10,13 +10,13 @@ import (
 
 // A claimCount counts the claims of a view, and keeps a lease while there are any.
 type claimCount struct {
-	s *session.Session
-
-	mu        sync.Mutex
-	held      int // claims
-	removals  int // claimed messages whose removal is queued
-	lease     *session.Lease
+	s         *session.Session
 	onRelease func() // called when unsettled goes down
+
+	mu       sync.Mutex
+	held     int // claims
+	removals int // claimed messages whose removal is queued
+	lease    *session.Lease
 }
 
 // hold counts n claims in the ledger at path. From then on the lease of the session
@@ -41,11 +41,8 @@ func (k *claimCount) release(n int) {
 		k.lease.End()
 		k.lease = nil
 	}
-	onRelease := k.onRelease
 	k.mu.Unlock()
-	if onRelease != nil && n > 0 {
-		onRelease()
-	}
+	k.onRelease()
 }
 
 // end ends all claims: the ledger has gone.
@@ -60,21 +57,12 @@ func (k *claimCount) end() {
 	}
 }
 
-func (k *claimCount) setOnRelease(f func()) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.onRelease = f
-}
-
 // beginRemoval notes that the removal of a claimed message is queued.
 func (k *claimCount) beginRemoval() {
 	k.mu.Lock()
 	k.removals++
-	onRelease := k.onRelease
 	k.mu.Unlock()
-	if onRelease != nil {
-		onRelease()
-	}
+	k.onRelease()
 }
 
 // endRemoval notes that a removal has an outcome. Call release afterwards, unless the

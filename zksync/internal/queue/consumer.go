@@ -13,6 +13,7 @@ import (
 type Consumer struct {
 	cfg Config
 	*lifetime
+	window   prefetchWindow
 	removing removing
 	skips    skipCount
 	opening  chan struct{} // held by the goroutine that opens a ledger
@@ -26,7 +27,7 @@ type Consumer struct {
 // NewConsumer returns a Consumer. It does no I/O.
 func NewConsumer(cfg Config) *Consumer {
 	cfg.maxOrderVersion = maxOrderVersion
-	return &Consumer{cfg: cfg, lifetime: newLifetime(), opening: make(chan struct{}, 1)}
+	return &Consumer{cfg: cfg, lifetime: newLifetime(), window: prefetchWindow{limit: cfg.Prefetch}, opening: make(chan struct{}, 1)}
 }
 
 // Close gives back the messages that were not settled, waits for that until ctx ends, and
@@ -67,7 +68,7 @@ func (c *Consumer) viewOf(s *session.Session) *view {
 	if c.view != nil && c.view.s == s {
 		return c.view
 	}
-	v := newView(&c.cfg, c.lifetime, &c.skips, s)
+	v := newView(&c.cfg, c.lifetime, &c.skips, s, c.window.changed.notify)
 	// A caller with an old session must not replace the view of the next session, which other
 	// goroutines use.
 	if s.Err() == nil {

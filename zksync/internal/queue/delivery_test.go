@@ -137,9 +137,9 @@ func TestGivenBackBeforeThereIsRoom(t *testing.T) {
 		a := r.open(InOrder, true)
 		d := a.receive(1)[0]
 		var first []messageRef
-		a.v.claims.setOnRelease(func() {
+		a.v.claims.onRelease = func() {
 			first = append(first, a.v.partitions.all[0].pick(a.v.order.known(), 1, 0)...)
-		})
+		}
 		r.must(d.Nack(r.Context()))
 		if len(first) == 0 || first[0].path() != d.ID {
 			r.Errorf("the first message is %v, want %s", first, d.ID)

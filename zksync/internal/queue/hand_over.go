@@ -39,8 +39,8 @@ func (p *stream) handOver(ctx context.Context, v *view, d *Delivery, end context
 	c.removing.add(d.ref.message, d.czxid)
 	p.removals.Add(1)
 	var wait time.Duration
-	if p.window.expectsClaim() {
-		wait = min(2*time.Duration(p.window.claimTime.Load()), maxPause)
+	if p.c.window.expectsClaim() {
+		wait = min(2*time.Duration(p.c.window.claimTime.Load()), maxPause)
 	}
 	d.removeReceived(wait, func(err error) {
 		defer p.removals.Done()

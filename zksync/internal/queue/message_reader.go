@@ -54,12 +54,12 @@ func (p *stream) read(ctx context.Context, reader *messageReader, c claim, ready
 		return all, err
 	}
 	for len(all) > 0 {
-		if err := p.window.waitForSpace(ctx); err != nil {
+		if err := p.c.window.waitForSpace(ctx); err != nil {
 			return all, err
 		}
 		found, unread, err := reader.read(ctx, all, c.reads)
 		c.reads = nil
-		p.window.noteRead(found, len(all)-len(unread))
+		p.c.window.noteRead(found, len(all)-len(unread))
 		for _, d := range found {
 			ready <- d
 		}

@@ -65,7 +65,7 @@ func TestLaterRemovalsMakeNoRoom(t *testing.T) {
 	withRig(t, 200, func(r rig) {
 		c := r.open(InOrder, true)
 		p := &stream{c: c.Consumer}
-		p.window.limit, p.window.size = 128, 128
+		c.window.limit, c.window.size = 128, 128
 		all := c.receive(128)
 		var room int
 		_, err := c.ledger.claim(func(_ *orderState, removals int) selection {
@@ -91,7 +91,7 @@ func TestClaimAfterRemovalsThatDoNotFit(t *testing.T) {
 	withRig(t, 300, func(r rig) {
 		c := r.open(InOrder, true, session.WithMaxRequest(3000))
 		p := &stream{c: c.Consumer}
-		p.window.limit, p.window.size = 128, 128
+		c.window.limit, c.window.size = 128, 128
 		claim := newChange()
 		claim.pick = func(st *orderState, removals int) selection {
 			sel, _ := c.v.partitions.pick(func(int, int) int { return p.roomIn(c.v, removals) }, st)
@@ -216,7 +216,7 @@ func TestReadsBehindSeveralClaims(t *testing.T) {
 		c := r.open(InOrder, true)
 		c.cfg.Prefetch = 1000
 		p := &stream{c: c.Consumer}
-		p.window.limit, p.window.size = 1000, 1000
+		c.window.limit, c.window.size = 1000, 1000
 		reader := &messageReader{v: c.v}
 		reader.largest.Store(1)
 		ctx, cancel := context.WithCancel(r.Context())

@@ -61,7 +61,7 @@ func TestLedgerOfTheSessionBeforeIsDeleted(t *testing.T) {
 		a, b := r.open(InOrder, true), r.open(InOrder, false)
 		a.receive(1)
 		former := a.ledger.path
-		v := newView(&a.cfg, a.lifetime, &a.skips, b.v.s)
+		v := newView(&a.cfg, a.lifetime, &a.skips, b.v.s, func() {})
 		defer v.stop()
 		_, err := a.openClaims(r.Context(), v)
 		r.must(err)

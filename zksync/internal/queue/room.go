@@ -172,20 +172,20 @@ func (p *stream) waitForRoom(ctx context.Context, v *view, line *idleLine) error
 		unsettled.Stop()
 		p.c.full.Store(false)
 	}()
-	return p.window.waitForRoom(ctx, v.claims.unsettled, func() {
+	return p.c.window.waitForRoom(ctx, v.claims.unsettled, func() {
 		line.leave() // a consumer without room must not hold up the line
 		n := v.claims.unsettled()
-		if unsettled == nil && n >= p.c.cfg.Prefetch && p.window.allReceived() {
+		if unsettled == nil && n >= p.c.cfg.Prefetch && p.c.window.allReceived() {
 			p.c.full.Store(true)
 			unsettled = p.c.cfg.Manager.StartWaitAt(zap.InfoLevel, "consume", p.c.cfg.Path, func(context.Context) error { return p.c.cfg.errUnsettled() })
 		}
-		if again != nil || n >= p.c.cfg.Prefetch || !p.window.isFull(n) {
+		if again != nil || n >= p.c.cfg.Prefetch || !p.c.window.isFull(n) {
 			return
 		}
 		// Other consumers may have made the claim table smaller: the next pick tells.
 		again = time.AfterFunc(fullPause, func() {
 			v.order.forget(v.order.known())
-			p.window.setLimit(p.c.cfg.Prefetch)
+			p.c.window.setLimit(p.c.cfg.Prefetch)
 		})
 		if p.noRoom == nil {
 			p.noRoom = v.s.StartWait("claim", p.c.cfg.Path, func(context.Context) error {
@@ -208,12 +208,12 @@ func (p *stream) limitBy(l *ledger, st *orderState, picked []messageRef) {
 		// The claim removes the entries of messages that are gone.
 		most = l.mostClaims(len(l.v.withoutGone(st).encode()), picked)
 	}
-	p.window.setLimit(min(p.c.cfg.Prefetch, most))
+	p.c.window.setLimit(min(p.c.cfg.Prefetch, most))
 }
 
 // roomIn returns how many messages there is room for in a transaction with some removals. Later
 // removals make no room.
 func (p *stream) roomIn(v *view, removals int) int {
-	room, _ := p.window.room(v.claims.unsettledAfter(removals))
+	room, _ := p.c.window.room(v.claims.unsettledAfter(removals))
 	return room
 }

@@ -19,9 +19,8 @@ type stream struct {
 	c        *Consumer
 	receive  func(ctx context.Context, d *Delivery) bool // false if it was not received
 	ack      bool                                        // acknowledge each message at its receipt
-	window   prefetchWindow
-	noRoom   *session.Wait // for room for the names of more messages
-	slots    chan struct{} // has one element for each unconfirmed message
+	noRoom   *session.Wait                               // for room for the names of more messages
+	slots    chan struct{}                               // has one element for each unconfirmed message
 	removals sync.WaitGroup
 	trouble  trouble // until a message was received, and removed if ack, or no error has come for a while
 }
@@ -36,7 +35,6 @@ func (c *Consumer) Deliver(ack bool, receive func(ctx context.Context, d *Delive
 	}
 	defer c.endCall()
 	p := &stream{c: c, receive: receive, ack: ack}
-	p.window.limit = c.cfg.Prefetch
 	defer p.trouble.end()
 	err := c.cfg.Manager.Do(c.ctx, func(ctx context.Context, s *session.Session) error {
 		for {
@@ -75,9 +73,8 @@ func (p *stream) consumeSession(ctx context.Context, s *session.Session) error {
 	if err != nil {
 		return err
 	}
-	p.window.reset()
+	p.c.window.reset()
 	p.slots = make(chan struct{}, maxUnconfirmed)
-	v.claims.setOnRelease(p.window.changed.notify)
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -176,19 +173,19 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 			p.limitBy(l, st, nil)
 			sel, _ = v.partitions.pick(func(free, n int) int {
 				most = min(p.roomIn(v, removals), maxClaims, reader.most())
-				return p.window.batch(most, free, n)
+				return p.c.window.batch(most, free, n)
 			}, st)
 			p.limitBy(l, st, sel.refs)
 			return sel
 		}, reader.readBehind, line)
 		took = max(time.Since(began), leastTrip)
-		p.window.claimTime.Store(int64(took))
+		p.c.window.claimTime.Store(int64(took))
 		pause := time.Duration(0)
 		switch {
 		case session.ClassOf(err) == session.ClassTooLarge:
 			// Consumers with a larger WithMaxRequest have filled the claim table: wait until they have settled
 			// messages.
-			p.window.setLimit(v.claims.unsettled())
+			p.c.window.setLimit(v.claims.unsettled())
 		case err == errConflict:
 			contended = true
 			if line.turn {
@@ -215,7 +212,7 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 		p.endNoRoom()
 		refused = 0
 		v.order.watchLedgers()
-		p.window.claimed(len(c.all), len(c.all) >= most)
+		p.c.window.claimed(len(c.all), len(c.all) >= most)
 		reader.claims.Add(1)
 		claimed <- c
 	}
@@ -232,7 +229,7 @@ func (p *stream) deliver(ctx context.Context, v *view, ready <-chan *Delivery, e
 		default:
 			// The receiver is faster than the stream: the window may grow. Before the first
 			// receipt, no receiver is known to wait.
-			p.window.starve(received)
+			p.c.window.starve(received)
 			select {
 			case d = <-ready:
 			case <-ctx.Done():
@@ -252,6 +249,6 @@ func (p *stream) deliver(ctx context.Context, v *view, ready <-chan *Delivery, e
 			return []*Delivery{d}
 		}
 		received = true
-		p.window.received(d, time.Since(began))
+		p.c.window.received(d, time.Since(began))
 	}
 }

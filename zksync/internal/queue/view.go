@@ -30,8 +30,9 @@ type view struct {
 	failedLedger <-chan error // closed when no ledger of a failed attempt exists, or can be removed; nil if there was none; guarded by Consumer.opening
 }
 
-func newView(cfg *Config, life *lifetime, skips *skipCount, s *session.Session) *view {
-	v := &view{cfg: cfg, life: life, skips: skips, s: s, refreshing: make(chan struct{}, 1), claims: claimCount{s: s}}
+// newView returns a view through a session. onRelease is called when there is room for another claim.
+func newView(cfg *Config, life *lifetime, skips *skipCount, s *session.Session, onRelease func()) *view {
+	v := &view{cfg: cfg, life: life, skips: skips, s: s, refreshing: make(chan struct{}, 1), claims: claimCount{s: s, onRelease: onRelease}}
 	v.order.cfg, v.order.s, v.order.dir, v.order.changed = cfg, s, cfg.child(claimsName), &v.changed
 	v.partitions.cfg, v.partitions.order, v.partitions.changed = cfg, &v.order, &v.changed
 	if cfg.Kind.ParsePartition == nil {

@@ -151,7 +151,7 @@ var foreignBugs = []bug{
 		"return max(1, len(l.claims)+len(picked)+min(inLedger, inTable)/nameBytes)", "return 1<<30 + min(inLedger, inTable)"}},
 		[]finder{tested("./zksync", "^TestNacksThatDoNotFit$")}},
 	{"ledger: go by a claim table that has become smaller since", []edit{{"zksync/internal/queue/room.go",
-		"			p.window.setLimit(p.c.cfg.Prefetch)\n", ""}},
+		"			p.c.window.setLimit(p.c.cfg.Prefetch)\n", ""}},
 		[]finder{tested("./zksync/internal/queue", "^TestClaimsBesideATableThatBecomesSmaller$")}},
 	{"ledger: read behind several claims before the sizes are known", []edit{{"zksync/internal/queue/message_reader.go",
 		" || m.claims.Load() > 0", ""}},
