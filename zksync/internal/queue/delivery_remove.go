@@ -52,12 +52,8 @@ func (d *Delivery) remove(to *Target) error {
 		defer context.AfterFunc(to.Life, func() { cancel(ErrClosed) })()
 		defer context.AfterFunc(d.l.usable, func() { cancel(context.Cause(d.l.usable)) })()
 		fail = func(err error, sent bool) error {
-			if session.ClassOf(err) == session.ClassCancelled && d.v.life.ctx.Err() == nil {
-				if d.l.usable.Err() != nil {
-					err = context.Cause(d.l.usable)
-				} else if to.Life.Err() != nil {
-					err = ErrClosed // the value of the target
-				}
+			if session.ClassOf(err) == session.ClassCancelled && d.v.life.ctx.Err() == nil && waits.Err() != nil {
+				err = context.Cause(waits) // of the target, or of the ledger
 			}
 			return d.outcomeOf(err, sent)
 		}

@@ -162,7 +162,7 @@ var deliveryBugs = []bug{
 		"d.l.usable, func() { cancel(context.Cause(d.l.usable)) })()", "d.l.usable, func() {})()"}},
 		[]finder{tested("./zksync", "^TestMoveToWhoseLedgerIsDeleted$")}},
 	{"report a wait in a target that is closed as cancelled", []edit{{"zksync/internal/queue/delivery_remove.go",
-		"err = ErrClosed //", "_ = ErrClosed //"}},
+		"err = context.Cause(waits) //", "_ = context.Cause(waits) //"}},
 		[]finder{tested("./zksync", "^TestMoveToWhoseTargetIsClosed$")}},
 	{"let a MoveTo to the end of its own queue wait for room", []edit{{"zksync/internal/queue/delivery_remove.go",
 		"; counted {", "; false && counted {"}},
