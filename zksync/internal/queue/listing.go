@@ -3,7 +3,6 @@ package queue
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 	"golang.org/x/sync/errgroup"
@@ -14,8 +13,9 @@ import (
 // maxListings is the number of requests that list partitions at the same time.
 const maxListings = 32
 
-// refreshListings refreshes the stale listings that decide which message is the next one.
-func (v *view) refreshListings(ctx context.Context, st *orderState) error {
+// refreshListings refreshes the stale listings that decide which message is the next one. It deletes the directories
+// whose time is over, and returns the state of the order znode afterwards.
+func (v *view) refreshListings(ctx context.Context, st *orderState) (*orderState, error) {
 	l := &v.partitions
 	l.mu.Lock()
 	stale := v.cfg.Kind.ParsePartition != nil && l.listing.isStale()
@@ -23,16 +23,19 @@ func (v *view) refreshListings(ctx context.Context, st *orderState) error {
 	if stale {
 		names, _, f, err := v.watchDir(ctx, v.cfg.Path, true)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		l.replace(names, f)
 	}
-	g, ctx := errgroup.WithContext(ctx)
+	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(maxListings)
 	for _, p := range l.stale(st, v.isLong(st)) {
-		g.Go(func() error { return v.listMessages(ctx, p, st) })
+		g.Go(func() error { return v.listMessages(gctx, p, st) })
 	}
-	return g.Wait()
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	return v.deleteOverdue(ctx, st)
 }
 
 // watchDir lists and watches a directory of the queue. If create, it creates a missing directory.
@@ -88,24 +91,11 @@ func (v *view) listTracked(ctx context.Context, p *partition) (names []string, _
 	}
 }
 
-// listMessages refreshes the waiting messages of a partition. It deletes the directory
-// of a partition whose time is over.
+// listMessages refreshes the waiting messages of a partition.
 func (v *view) listMessages(ctx context.Context, p *partition, st *orderState) error {
 	names, p, f, err := v.listTracked(ctx, p)
 	if p == nil || err != nil {
 		return err
-	}
-	undeletable := p.undeletable
-	if p.expires && p.expiry() <= time.Now().UnixMilli() {
-		gone := false
-		if len(names) == 0 {
-			gone, err = v.deletePartition(ctx, p, st)
-		}
-		if gone || err != nil {
-			f.stopWatch()
-			return err
-		}
-		undeletable = true // without this mark refreshListings would list it at each look
 	}
 	found := ItemsOf(names, p.parse)
 	if p.name == "" {
@@ -115,56 +105,10 @@ func (v *view) listMessages(ctx context.Context, p *partition, st *orderState) e
 	// all messages of a listing as long as its flag is not stale.
 	v.partitions.mu.Lock()
 	defer v.partitions.mu.Unlock()
-	p.undeletable = undeletable
+	p.empty, p.undeletable = len(names) == 0, false
 	p.noteGone(found, st.table)
 	p.replace(found, f)
 	return nil
-}
-
-// deletePartition deletes the directory of a partition of a DelayQueue whose time is
-// over. It reports false if the directory has to stay.
-func (v *view) deletePartition(ctx context.Context, p *partition, st *orderState) (gone bool, err error) {
-	// The order znode is written at its known version: no consumer claims a message of the
-	// partition meanwhile, and no Take that has read one before removes a message of another
-	// directory with the name. The server refuses to delete a directory with children, so a
-	// message that was put after the listing is not lost.
-	table := st.table.clone()
-	delete(table.partitions, p.czxid)
-	data := table.encode()
-	results, err := v.s.Multi(ctx,
-		&zk.DeleteRequest{Path: p.dir, Version: -1},
-		&zk.SetDataRequest{Path: st.path, Data: data, Version: st.version})
-	switch at, class := session.FailedOp(results), session.ClassOf(err); {
-	case err == nil:
-		v.order.set(st.next(table, len(data)))
-		v.partitions.drop(p)
-		return true, nil
-	case at == 0 && class == session.ClassNoNode:
-		v.partitions.drop(p)
-		return true, nil
-	case at == 1 && (class == session.ClassBadVersion || class == session.ClassNoNode) || class.Again():
-		// Another consumer has claimed messages. Look again.
-		v.order.forget(st)
-		if at == 1 {
-			return true, nil
-		}
-		return false, err
-	case ctx.Err() != nil || class == session.ClassLost || class == session.ClassClosed:
-		return false, err
-	case class == session.ClassUnknown:
-		// The server may have deleted the directory.
-		v.order.forget(st)
-		time.AfterFunc(lookPause, func() { v.relist(p) })
-	}
-	return false, nil
-}
-
-// relist lets a partition be listed again.
-func (v *view) relist(p *partition) {
-	v.partitions.mu.Lock()
-	p.listing.markStale()
-	v.partitions.mu.Unlock()
-	v.changed.notify()
 }
 
 // withCzxid returns the partition whose directory has the czxid: p itself, or a new

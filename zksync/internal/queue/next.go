@@ -72,7 +72,7 @@ func (v *view) refreshAndPick(ctx context.Context, most quota, armed bool) (sele
 			continue
 		}
 		if err == nil {
-			err = v.refreshListings(ctx, st)
+			st, err = v.refreshListings(ctx, st)
 		}
 		if err == nil {
 			err = v.endUnknown(ctx, st) // before a recovery, for which the table may have no room

@@ -36,7 +36,8 @@ type partition struct {
 	picked      map[string]Item     // messages that a Take has picked or this consumer has claimed, by name
 	skipped     map[string]Item     // messages that cannot be read or removed
 	gone        map[string]struct{} // messages that are gone, and may have an entry in the claim table
-	undeletable bool                // an attempt to delete the directory failed
+	empty       bool                // the directory had no children at its listing
+	undeletable bool                // an attempt to delete the directory failed since its listing
 
 	// Another directory may have the same name, and its messages the names of former ones. The
 	// ledgers tell the two apart if they are below the directory: they are deleted with it.

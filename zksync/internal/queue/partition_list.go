@@ -90,9 +90,7 @@ func (l *partitionList) stale(st *orderState, all bool) (stale []*partition) {
 		if !all && (p.expires && p.key > now || p.hasFree(st, now)) {
 			break
 		}
-		// A partition whose time is over is listed without an event: listMessages then
-		// deletes its directory.
-		if p.isStale() || p.expires && !p.undeletable && p.waiting.len() == 0 && p.expiry() <= now {
+		if p.isStale() {
 			stale = append(stale, p)
 		}
 	}
@@ -138,7 +136,7 @@ func (l *partitionList) pick(most quota, st *orderState) (selection, nextWakeUp)
 		}
 		if it, ok := p.waiting.first(); ok && it.Due > now {
 			wake.before(time.UnixMilli(it.Due))
-		} else if p.expires && !p.undeletable {
+		} else if p.expires && p.empty && !p.undeletable {
 			wake.before(time.UnixMilli(p.expiry())) // to delete the directory
 		}
 	}
