@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,10 +46,11 @@ type Committer struct {
 	// changes under mu; awaitArrivals reads it often.
 	waiting atomic.Int64
 
-	mu      sync.Mutex
-	entries []*Entry           // in order; entries that are finished are removed later
-	running bool               // a goroutine is in run
-	cancel  context.CancelFunc // ends the request under way when no caller waits
+	mu        sync.Mutex
+	entries   []*Entry           // in order; entries that are finished are removed later
+	withdrawn int                // the number of entries that were withdrawn since all of these were removed last
+	running   bool               // a goroutine is in run
+	cancel    context.CancelFunc // ends the request under way when no caller waits
 }
 
 // New returns a Committer whose marker is in the directory markers. The first
@@ -104,11 +106,18 @@ func (c *Committer) withdrawLocked(why error, entries ...*Entry) {
 		switch {
 		case !e.sent:
 			e.finishLocked(why)
+			c.withdrawn++
 		case e.withdrawn == nil:
 			// The outcome of an entry that was sent is not known before the answer. If the entry
 			// has not happened, markUnsent ends it.
 			e.withdrawn = why
 		}
+	}
+	// An entry that waits for room or for a connection, for hours perhaps, must not keep the data of all later ones that
+	// have been withdrawn.
+	if c.withdrawn > len(c.entries)/2 {
+		c.entries = slices.DeleteFunc(c.entries, func(e *Entry) bool { return e.finished })
+		c.withdrawn = 0
 	}
 }
 
