@@ -21,7 +21,8 @@ type Fault struct {
 	// Match, if it is not nil, must also return true. Match sees the request as [Server.Ops] shows
 	// it, with its result AfterCommit and BeforeReply. OnWatch it sees the event as an
 	// [OpWatchEvent]. Match may be called several times for one request and must return the same
-	// result each time. The server waits for Match, so Match must not call the server.
+	// result each time. The server waits for Match, so Match must not call the server. Match runs in
+	// a goroutine of its own; if it ends the goroutine, by FailNow of a test, it counts as false.
 	Match func(Op) bool
 	// Nth is the number of the first match that the fault strikes; 0 and 1 mean the first match.
 	Nth int
@@ -228,6 +229,18 @@ func (f *Fault) matches(path string) bool {
 		return strings.HasPrefix(path, prefix)
 	}
 	return f.Path == path
+}
+
+// accepts calls Match in a goroutine of its own. The caller holds the server's mu, which a panic or a
+// runtime.Goexit of Match would leave locked, and the deferred calls of the connection lock mu.
+func (f *Fault) accepts(op Op) (ok bool) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done) // also when Match calls runtime.Goexit
+		ok = f.Match(op)
+	}()
+	<-done
+	return ok
 }
 
 func (f *Fault) matchesRequest(r *jute.Request) bool {

@@ -68,7 +68,7 @@ func (t *subject) matches(m Moment, f *Fault) bool {
 			return false
 		}
 	}
-	return f.matchesRequest(t.r) && (f.Match == nil || f.Match(t.seen()))
+	return f.matchesRequest(t.r) && (f.Match == nil || f.accepts(t.seen()))
 }
 
 // wouldStrike reports whether some fault matches the request at m. The caller holds mu.
@@ -165,7 +165,7 @@ func (c *conn) watchHits(ev EventType, path string, zxid int64) (hits []*Injecti
 	for _, inj := range slices.Clone(s.faults.injections) {
 		f := &inj.fault
 		if f.At != OnWatch || f.Path != "" && !f.matches(path) || f.Endpoint != 0 && f.Endpoint != op.Endpoint ||
-			f.Session != 0 && f.Session != op.Session || f.Match != nil && !f.Match(op) {
+			f.Session != 0 && f.Session != op.Session || f.Match != nil && !f.accepts(op) {
 			continue
 		}
 		if s.faults.selects(inj) {
