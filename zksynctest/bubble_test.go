@@ -2,6 +2,7 @@ package zksynctest
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -42,3 +43,52 @@ func TestStartOutsideTheBubble(t *testing.T) {
 		}
 	})
 }
+
+// A call inside a bubble with the test outside the bubble fails that test with a message that says what to do. The runtime would
+// end the test binary. Breaks if checkTest calls no isOuter.
+func TestTheOuterTestInABubble(t *testing.T) {
+	outer := t
+	synctest.Test(t, func(t *testing.T) {
+		const text = "pass the t of the bubble"
+		callsIn(outer, func(tb testing.TB) { Start(tb) }).want(t, text)
+		srv, ensemble := Start(t), StartEnsemble(t, 3)
+		link := srv.NewLink(t)
+		for name, call := range map[string]func(tb testing.TB){
+			"StartEnsemble": func(tb testing.TB) { StartEnsemble(tb, 3) },
+			"NewLink":       func(tb testing.TB) { srv.NewLink(tb) },
+			"Connect":       func(tb testing.TB) { srv.Connect(tb) },
+			"Link.Connect":  func(tb testing.TB) { link.Connect(tb) },
+			"ConnectTo":     func(tb testing.TB) { ensemble.ConnectTo(tb, 1) },
+		} {
+			if t.Failed() {
+				t.Fatalf("before %s, whose Manager would stay behind in the bubble", name)
+			}
+			callsIn(outer, call).want(t, text)
+		}
+	})
+}
+
+// A test whose cleanups run outside the bubble is told so, and the cleanups touch nothing in the bubble. Breaks if atEnd does not
+// compare the bubbles.
+func TestCleanupsOutsideTheBubble(t *testing.T) {
+	fake := &lateTB{fakeTB: fakeTB{TB: t}}
+	synctest.Test(t, func(t *testing.T) {
+		fake.TB = t
+		Start(fake).NewLink(fake)
+	})
+	for _, f := range slices.Backward(fake.cleanups) {
+		f()
+	}
+	if len(fake.said) != 2 {
+		t.Errorf("the test was told %q, want a message for the link and one for the server", fake.said)
+	}
+	fake.want(t, "pass the t of the bubble")
+}
+
+// lateTB keeps the cleanups of a test.
+type lateTB struct {
+	fakeTB
+	cleanups []func()
+}
+
+func (l *lateTB) Cleanup(f func()) { l.cleanups = append(l.cleanups, f) }

@@ -59,14 +59,14 @@ func StartEnsemble(tb testing.TB, n int, opts ...Option) *EmbeddedEnsemble {
 // session within a minute the test fails at once, so call Connect from the goroutine of the test.
 func (e *EmbeddedEnsemble) Connect(tb testing.TB, opts ...session.Option) *session.Manager {
 	tb.Helper()
-	e.checkBubble(tb)
+	e.Server.check(tb)
 	return connect(tb, e.InMemory(), e.dialing(opts))
 }
 
 // ConnectTo is Connect for a client that knows only endpoint i.
 func (e *EmbeddedEnsemble) ConnectTo(tb testing.TB, i int, opts ...session.Option) *session.Manager {
 	tb.Helper()
-	e.checkBubble(tb)
+	e.Server.check(tb)
 	return connect(tb, e.Endpoint(i).Addr(), e.dialing(opts))
 }
 

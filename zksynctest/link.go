@@ -40,14 +40,14 @@ func NewLink(dial session.DialFunc) *Link {
 // closed when the test ends.
 func (s *Server) NewLink(tb testing.TB) *Link {
 	tb.Helper()
-	s.checkBubble(tb)
+	s.check(tb)
 	l := NewLink(s.Dial)
 	var servers []string
 	for i := range s.Size() {
 		servers = append(servers, s.Endpoint(i+1).Addr())
 	}
 	l.servers = strings.Join(servers, ",")
-	tb.Cleanup(func() { _ = l.Close() }) // without a listener there is no error
+	atEnd(tb, func() { _ = l.Close() }) // without a listener there is no error
 	return l
 }
 
@@ -55,6 +55,7 @@ func (s *Server) NewLink(tb testing.TB) *Link {
 // a session within a minute the test fails at once, so call Connect from the goroutine of the test.
 func (l *Link) Connect(tb testing.TB, opts ...session.Option) *session.Manager {
 	tb.Helper()
+	checkTest(tb)
 	return connect(tb, l.servers, append([]session.Option{session.WithDialer(l.Dial)}, opts...))
 }
 

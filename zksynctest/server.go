@@ -1,11 +1,8 @@
 package zksynctest
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"net"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -103,8 +100,8 @@ type Server struct {
 // the first call of Addr opens a listener. The server is closed when the test ends. A failed test
 // logs the server's tree and the operations that faults struck.
 //
-// Call Start inside the bubble that uses the server: the server has timers, and a bubble cannot use
-// the timers of another bubble, or of the time outside.
+// Call Start inside the bubble that uses the server, with the t of the bubble: the server has timers,
+// and a bubble cannot use the timers of another bubble, or of the time outside.
 func Start(tb testing.TB, opts ...Option) *Server {
 	tb.Helper()
 	return start(tb, 1, zkserver.Config{}, opts)
@@ -112,6 +109,7 @@ func Start(tb testing.TB, opts ...Option) *Server {
 
 func start(tb testing.TB, n int, cfg zkserver.Config, opts []Option) *Server {
 	tb.Helper()
+	checkTest(tb)
 	for _, opt := range opts {
 		opt(&cfg)
 	}
@@ -119,7 +117,7 @@ func start(tb testing.TB, n int, cfg zkserver.Config, opts []Option) *Server {
 	if err != nil {
 		tb.Fatalf("zksynctest: start a server: %v", err)
 	}
-	tb.Cleanup(func() {
+	atEnd(tb, func() {
 		if tb.Failed() {
 			if struck := struckOps(srv.Ops()); struck != "" {
 				tb.Logf("what faults were injected into:\n%s", struck)
@@ -154,7 +152,7 @@ const connectTimeout = time.Minute
 // Connect from the goroutine of the test.
 func (s *Server) Connect(tb testing.TB, opts ...session.Option) *session.Manager {
 	tb.Helper()
-	s.checkBubble(tb)
+	s.check(tb)
 	return connect(tb, InMemory, append([]session.Option{session.WithDialer(s.Dial)}, opts...))
 }
 
@@ -166,15 +164,13 @@ func (s *Server) Dial(ctx context.Context, network, address string) (net.Conn, e
 	return s.Server.Dial(ctx, network, address)
 }
 
-// errOtherBubble replaces the fault by which the runtime ends the whole test binary.
-var errOtherBubble = errors.New("zksynctest: Start was called outside this synctest bubble; call Start inside the bubble that uses the server")
-
-// checkBubble fails the test outside the bubble of Start.
-func (s *Server) checkBubble(tb testing.TB) {
+// check fails the test if tb cannot use the server: outside the bubble of Start, and with the test outside the bubble.
+func (s *Server) check(tb testing.TB) {
 	tb.Helper()
 	if bubble() != s.bubble {
 		tb.Fatal(errOtherBubble)
 	}
+	checkTest(tb)
 }
 
 // InMemory is an address for a server's own Dial. Dial accepts any address, but some clients would
@@ -189,7 +185,7 @@ func connect(tb testing.TB, servers string, opts []session.Option) *session.Mana
 	if err != nil {
 		tb.Fatalf("zksynctest: connect to %s: %v", servers, err)
 	}
-	tb.Cleanup(func() {
+	atEnd(tb, func() {
 		if err := m.Close(); err != nil {
 			tb.Errorf("zksynctest: close a session: %v", err)
 		}
@@ -222,14 +218,4 @@ func (s *Server) tcpAddr(i int) string {
 	}
 	s.addrs[i-1] = addr.String()
 	return s.addrs[i-1]
-}
-
-// bubble returns the name of the bubble in which it runs, and nothing outside. It parses the header of its own stack trace,
-// because testing/synctest has no function for it.
-func bubble() string {
-	buf := make([]byte, 128)
-	buf = buf[:runtime.Stack(buf, false)]
-	header, _, _ := bytes.Cut(buf, []byte("\n"))
-	_, name, _ := bytes.Cut(header, []byte("synctest bubble "))
-	return string(name)
 }
