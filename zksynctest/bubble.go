@@ -10,8 +10,9 @@ import (
 
 // These errors replace the faults by which the runtime ends the whole test binary.
 var (
-	errOtherBubble = errors.New("zksynctest: Start was called outside this synctest bubble; call Start inside the bubble that uses the server")
-	errOuterTest   = errors.New("zksynctest: the test that was passed inside a synctest bubble is the test outside it; pass the t of the bubble, " +
+	errOtherBubble     = errors.New("zksynctest: Start was called outside this synctest bubble; call Start inside the bubble that uses the server")
+	errLinkOtherBubble = errors.New("zksynctest: NewLink was called outside this synctest bubble; call NewLink inside the bubble that uses the link")
+	errOuterTest       = errors.New("zksynctest: the test that was passed inside a synctest bubble is the test outside it; pass the t of the bubble, " +
 		"which synctest.Test passes to its function")
 )
 

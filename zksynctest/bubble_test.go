@@ -2,10 +2,12 @@ package zksynctest
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // callsIn calls f with a fake test, on a goroutine that the fake test can end, and returns the fake test.
@@ -41,6 +43,69 @@ func TestStartOutsideTheBubble(t *testing.T) {
 		if _, err := srv.Dial(context.Background(), "tcp", InMemory); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("Dial: %v, want %q", err, text)
 		}
+	})
+}
+
+// Connect on a Link of another bubble fails at once, with a message that says what to do. Breaks if Link.Connect does not compare
+// the bubbles.
+func TestLinkOfAnotherBubble(t *testing.T) {
+	began := time.Now()
+	srv := Start(t)
+	for _, link := range []*Link{srv.NewLink(t), NewLink(srv.Dial)} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			callsIn(t, func(tb testing.TB) { link.Connect(tb) }).want(t, "inside the bubble that uses the")
+			if took := time.Since(began); took > 0 {
+				t.Errorf("the call took %v", took)
+			}
+		})
+	}
+	var inside *Link
+	synctest.Test(t, func(t *testing.T) { inside = Start(t).NewLink(t) })
+	callsIn(t, func(tb testing.TB) { inside.Connect(tb) }).want(t, "inside the bubble that uses the")
+	if took := time.Since(began); took >= connectTimeout {
+		t.Errorf("the calls took %v", took)
+	}
+}
+
+// Connect and NewLink on a closed server fail at once, with a message that says what to do. Breaks if Server.check does not ask
+// whether the server is closed.
+func TestConnectToAClosedServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, ensemble := Start(t), StartEnsemble(t, 3)
+		link := srv.NewLink(t)
+		if err := errors.Join(srv.Close(), ensemble.Close()); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		for _, call := range []func(tb testing.TB){
+			func(tb testing.TB) { srv.Connect(tb) },
+			func(tb testing.TB) { srv.NewLink(tb) },
+			func(tb testing.TB) { link.Connect(tb) },
+			func(tb testing.TB) { ensemble.Connect(tb) },
+			func(tb testing.TB) { ensemble.ConnectTo(tb, 3) },
+		} {
+			callsIn(t, call).want(t, "the server was closed; start another server")
+		}
+		if took := time.Since(began); took > 0 {
+			t.Errorf("the calls took %v", took)
+		}
+	})
+}
+
+// Connect to a stopped server waits for the start of the server.
+func TestConnectToAStoppedServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, ensemble := Start(t), StartEnsemble(t, 3)
+		srv.Stop()
+		ensemble.Stop()
+		time.AfterFunc(10*time.Second, func() {
+			if err := errors.Join(srv.Start(), ensemble.Server.Start()); err != nil {
+				t.Error(err)
+			}
+		})
+		srv.Connect(t)
+		ensemble.Connect(t)
 	})
 }
 

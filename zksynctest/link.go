@@ -24,6 +24,8 @@ import (
 type Link struct {
 	proxy   *proxy.Link
 	servers string
+	server  *Server // nil for a Link of the function NewLink
+	bubble  string  // in which it was made; empty outside
 }
 
 // NewLink returns a Link to the servers that dial reaches, such as the Dial of a zkserver.Server or
@@ -33,7 +35,7 @@ type Link struct {
 //	defer link.Close()
 //	m, err := session.Connect(ctx, servers, session.WithDialer(link.Dial))
 func NewLink(dial session.DialFunc) *Link {
-	return &Link{proxy: proxy.New(proxy.Dialer(dial)), servers: InMemory}
+	return &Link{proxy: proxy.New(proxy.Dialer(dial)), servers: InMemory, bubble: bubble()}
 }
 
 // NewLink returns a Link to the server, or to all endpoints of the ensemble. It is
@@ -46,7 +48,7 @@ func (s *Server) NewLink(tb testing.TB) *Link {
 	for i := range s.Size() {
 		servers = append(servers, s.Endpoint(i+1).Addr())
 	}
-	l.servers = strings.Join(servers, ",")
+	l.server, l.servers = s, strings.Join(servers, ",")
 	atEnd(tb, func() { _ = l.Close() }) // without a listener there is no error
 	return l
 }
@@ -55,7 +57,14 @@ func (s *Server) NewLink(tb testing.TB) *Link {
 // a session within a minute the test fails at once, so call Connect from the goroutine of the test.
 func (l *Link) Connect(tb testing.TB, opts ...session.Option) *session.Manager {
 	tb.Helper()
-	checkTest(tb)
+	switch {
+	case l.server != nil:
+		l.server.check(tb)
+	case bubble() != l.bubble:
+		tb.Fatal(errLinkOtherBubble)
+	default:
+		checkTest(tb)
+	}
 	return connect(tb, l.servers, append([]session.Option{session.WithDialer(l.Dial)}, opts...))
 }
 

@@ -2,6 +2,7 @@ package zksynctest
 
 import (
 	"context"
+	"errors"
 	"net"
 	"slices"
 	"strings"
@@ -164,13 +165,29 @@ func (s *Server) Dial(ctx context.Context, network, address string) (net.Conn, e
 	return s.Server.Dial(ctx, network, address)
 }
 
-// check fails the test if tb cannot use the server: outside the bubble of Start, and with the test outside the bubble.
+// check fails the test if tb cannot use the server: outside the bubble of Start, with the test outside the bubble, and after Close.
 func (s *Server) check(tb testing.TB) {
 	tb.Helper()
 	if bubble() != s.bubble {
 		tb.Fatal(errOtherBubble)
 	}
 	checkTest(tb)
+	if s.closed() {
+		tb.Fatal("zksynctest: the server was closed; start another server by Start, or use Stop and Start of this server instead of Close")
+	}
+}
+
+// closed reports whether the server was closed. WaitLeader for a leader outside the ensemble, with a ctx that has ended, fails
+// by ErrNotServing on a closed server, and by ctx on any other.
+func (s *Server) closed() bool {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	all := make([]int, s.Size())
+	for i := range all {
+		all[i] = i + 1
+	}
+	_, err := s.Server.WaitLeader(ctx, all...)
+	return errors.Is(err, zkserver.ErrNotServing)
 }
 
 // InMemory is an address for a server's own Dial. Dial accepts any address, but some clients would
