@@ -196,7 +196,8 @@ const InMemory = "127.0.0.1:2181"
 
 func connect(tb testing.TB, servers string, opts []session.Option) *session.Manager {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), connectTimeout)
+	// The context of the test has ended in a function of Cleanup.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), connectTimeout)
 	defer cancel()
 	m, err := session.Connect(ctx, servers, opts...)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/go-zksync/toolkit/internal/bounds"
+	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest"
 )
@@ -34,4 +35,19 @@ func TestBubbleMakesTimeCheap(t *testing.T) {
 		}
 	})
 	t.Log(time.Since(start))
+}
+
+// Connect works in a function of Cleanup, where the context of the test has ended.
+func TestConnectInACleanup(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		link := srv.NewLink(t)
+		t.Cleanup(func() {
+			for _, m := range []*session.Manager{srv.Connect(t), link.Connect(t)} {
+				if m.State() != session.Connected {
+					t.Errorf("the Manager is %v", m.State())
+				}
+			}
+		})
+	})
 }
