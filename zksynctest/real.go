@@ -64,7 +64,10 @@ type Ensemble struct {
 func RealZooKeeper(tb testing.TB, n int, opts ...RealOption) *Ensemble {
 	tb.Helper()
 	config := realzk.NewConfig(n)
-	for _, opt := range opts {
+	for i, opt := range opts {
+		if opt == nil {
+			tb.Fatalf("zksynctest: start ZooKeeper: option %d is nil; leave it out", i+1)
+		}
 		opt(&config)
 	}
 	runtime := needReal(tb)

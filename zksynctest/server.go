@@ -111,7 +111,10 @@ func Start(tb testing.TB, opts ...Option) *Server {
 func start(tb testing.TB, n int, cfg zkserver.Config, opts []Option) *Server {
 	tb.Helper()
 	checkTest(tb)
-	for _, opt := range opts {
+	for i, opt := range opts {
+		if opt == nil {
+			tb.Fatalf("zksynctest: start a server: option %d is nil; leave it out", i+1)
+		}
 		opt(&cfg)
 	}
 	srv, err := zkserver.NewEnsemble(cfg, n)
