@@ -60,3 +60,29 @@ func TestAFailedTestShowsWhatFaultsDid(t *testing.T) {
 		}
 	})
 }
+
+// A test that has failed logs at most 300 znodes of the tree of its server, and the number of the others. Dump shows all znodes.
+func TestAFailedTestShowsAPartOfAGreatTree(t *testing.T) {
+	for created, want := range map[int]string{
+		299: "/n298 version=0", // and the root
+		300: "/n298 version=0 cversion=0 zxid=0x12b\n... and 1 more znodes",
+		999: "/n298 version=0 cversion=0 zxid=0x12b\n... and 700 more znodes",
+	} {
+		failed := &failedTest{TB: t}
+		srv := zksynctest.Start(failed)
+		for i := range created {
+			if err := srv.Create(fmt.Sprintf("/n%03d", i), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := strings.Count(srv.Dump(), "\n"); n != created+1 {
+			t.Errorf("Dump shows %d znodes, want %d", n, created+1)
+		}
+		failed.end()
+		log := strings.Join(failed.logs, "\n")
+		if n := strings.Count(log, " version="); n != min(created+1, 300) || !strings.Contains(log, want) ||
+			strings.Contains(log, " more znodes") != (created > 299) {
+			t.Errorf("with %d znodes the log shows %d, and lacks %q or says that there are more:\n%s", created+1, n, want, log)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package zksynctest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -99,7 +100,7 @@ type Server struct {
 
 // Start starts a server in this process. Start opens no socket: Connect and Dial use memory, and
 // the first call of Addr opens a listener. The server is closed when the test ends. A failed test
-// logs the server's tree and the operations that faults struck.
+// logs the first 300 znodes of the server's tree and the operations that faults struck.
 //
 // Call Start inside the bubble that uses the server, with the t of the bubble: the server has timers,
 // and a bubble cannot use the timers of another bubble, or of the time outside.
@@ -126,7 +127,7 @@ func start(tb testing.TB, n int, cfg zkserver.Config, opts []Option) *Server {
 			if struck := struckOps(srv.Ops()); struck != "" {
 				tb.Logf("what faults were injected into:\n%s", struck)
 			}
-			tb.Logf("the server's tree:\n%s", srv.Dump())
+			tb.Logf("the server's tree:\n%s", firstLines(srv.Dump()))
 		}
 		if err := srv.Close(); err != nil {
 			tb.Errorf("zksynctest: close the server: %v", err)
@@ -145,6 +146,21 @@ func struckOps(ops []Op) string {
 		b.WriteString(op.String() + "\n")
 	}
 	return b.String()
+}
+
+// treeShown is the number of znodes that a failed test logs.
+const treeShown = 300
+
+// firstLines returns the first treeShown lines of a Dump, and the number of the lines that follow.
+func firstLines(dump string) string {
+	rest := dump
+	for range treeShown {
+		_, rest, _ = strings.Cut(rest, "\n")
+	}
+	if rest == "" {
+		return dump
+	}
+	return fmt.Sprintf("%s... and %d more znodes, which Dump shows", strings.TrimSuffix(dump, rest), strings.Count(rest, "\n"))
 }
 
 // connectTimeout bounds Connect: the connection is in memory, but a test may have broken the server
