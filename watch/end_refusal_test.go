@@ -10,6 +10,7 @@ import (
 	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/watch"
 	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 // A refusal that is older than a write of the caller does not end a stream that the caller begins after the write, and
@@ -45,6 +46,42 @@ func TestStreamBehindAnOlderRefusal(t *testing.T) {
 			if state, ok := <-st.Events(); !ok || string(state.Data) != "new" {
 				t.Errorf("the stream after the write has %q, open %v: %v", state.Data, ok, st.Err())
 			}
+		}
+		m.Close()
+	})
+}
+
+// A stream that begins behind a refusal shows a znode that was created again between the read and the look of the
+// stream (side.deliver, where a read has found no znode).
+func TestStreamBehindTheRefusalOfAnEarlierZnode(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
+		var n atomic.Int32
+		release := make(chan struct{})
+		defer watch.SetApplyHook(func() {
+			if n.Add(1) == 2 {
+				<-release
+			}
+		})()
+		srv := zksynctest.Start(t)
+		m := srv.Connect(t)
+		s := live(t, m)
+		_, err := s.Create(t.Context(), "/a", nil, 0, zk.DigestACL(zk.PermAll, "joe", "x")...)
+		must(t, err)
+		first := watch.Node(t.Context(), m, "/a")
+		synctest.Wait()
+		if n.Load() != 2 {
+			t.Fatalf("%d deliveries, want the connection and the refusal", n.Load())
+		}
+		must(t, srv.Delete("/a"))
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpExists, Path: "/a", Do: zksynctest.Call(func() { must(t, srv.Create("/a", []byte("new"))) })})
+		later := watch.Node(t.Context(), m, "/a")
+		synctest.Wait()
+		close(release)
+		if _, ok := <-first.Events(); ok {
+			t.Error("the refusal has not ended the stream before it")
+		}
+		if state, ok := <-later.Events(); !ok || string(state.Data) != "new" {
+			t.Errorf("the stream behind the refusal has %q, open %v: %v", state.Data, ok, later.Err())
 		}
 		m.Close()
 	})

@@ -150,6 +150,7 @@ func (sd *side) deliver(d *session.Delivery, in *session.Inbox, path string) fin
 	// getData and getChildren leave no watch on a znode that does not exist. exists does.
 	case errors.Is(d.Err, zk.ErrNoNode) && !sd.looking:
 		sd.misses++
+		sd.refusal = nil // of an earlier znode: the look may find another one, which must be read
 		sd.send(in, path, d.Tag, true)
 		return nothing
 	case errors.Is(d.Err, zk.ErrNoNode):
