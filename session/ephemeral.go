@@ -157,7 +157,8 @@ func (e *Ephemeral) Err() error {
 
 // Set changes the data of the znode, also for later creations of the znode. Set returns
 // nil when the data has been written. If the server refuses the data, Set returns the
-// refusal, and the data that was written last is the wanted data again.
+// refusal, and the data that was written last is the wanted data again. Data for which a
+// creation would be above the limit of WithMaxRequest is refused with ErrTooLarge.
 //
 // Set waits through lost connections, lost sessions and conflicts until ctx ends, and then
 // returns the reason for the wait. After the end of ctx the data is still wanted, and is

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"sync"
+
+	"github.com/go-zookeeper/zk"
 )
 
 // pendingData holds the data that the znode of an Ephemeral should have, and the progress
@@ -90,4 +92,15 @@ func (e *Ephemeral) awaitData(ctx context.Context, generation uint64) error {
 			return e.Err()
 		}
 	}
+}
+
+// checkCreate returns an error if a create with data is above the limit of requests. The create is longer than
+// the setData, and without it the znode would be absent in the next session.
+func (e *Ephemeral) checkCreate(data []byte) error {
+	path := e.asked
+	if e.cfg.sequential {
+		path = Protect(path)
+	}
+	r := e.m.records.create(path, nil, zk.FlagEphemeral, e.cfg.acl)
+	return opError("create", path, e.m.records.checkSize(len(r.Record)+len(data)))
 }

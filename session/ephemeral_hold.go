@@ -106,7 +106,11 @@ func (n *owned) write(data []byte, generation uint64) error {
 	// Another client may have created a znode of the same name meanwhile. The version
 	// protects it, unless both znodes have been written equally often. Then only the Stat
 	// in the answer shows that the znode was not ours.
-	stat, err := s.Set(e.ctx, n.path, data, n.version)
+	var stat *zk.Stat
+	err := e.checkCreate(data)
+	if err == nil {
+		stat, err = s.Set(e.ctx, n.path, data, n.version)
+	}
 	switch ClassOf(err) {
 	case ClassOK:
 		if !n.made.owns(s, stat) {

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksynctest"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
@@ -80,6 +82,38 @@ func TestEphemeralWhoseNewDataExceedAQuota(t *testing.T) {
 			t.Error("Set waits, though the server refuses the data")
 		}
 	}, zksynctest.WithConfig(zkserver.Config{EnforceQuota: true}))
+}
+
+// Set refuses data that a create of the znode could not send, so data that Set has written is created again in the next
+// session (Ephemeral.checkCreate).
+func TestSetOfDataThatACreateCouldNotSend(t *testing.T) {
+	for name, opts := range map[string][]session.EphemeralOption{
+		"plain": nil, "with a sequence": {session.WithSequence()},
+		"with an ACL": {session.WithEphemeralACL(zk.DigestACL(zk.PermRead, "joe", "x")[0], zk.WorldACL(zk.PermAll)[0])},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				const limit = 2048
+				m := srv.Connect(t, session.WithMaxRequest(limit))
+				e := keepEphemeral(t, m, "/e", "small", opts...)
+				for size := limit; ; size-- {
+					err := e.Set(t.Context(), make([]byte, size))
+					if err == nil {
+						break
+					}
+					mustBe(t, err, session.ErrTooLarge)
+				}
+				s := current(t, m)
+				until(t, e, session.Present)
+				if err := srv.ExpireSession(s.ID()); err != nil {
+					t.Fatal(err)
+				}
+				<-s.Done()
+				until(t, e, session.Absent)
+				until(t, e, session.Present)
+			})
+		})
+	}
 }
 
 // Close waits for the session timeout that the servers have granted, which may be longer than the one of WithTimeout.

@@ -117,4 +117,10 @@ var requestBugs = []bug{
 	{"keep the outcome of a transaction from a caller whose ctx has ended", []edit{{"session/multi.go",
 		"	if sent != nil && sent.Abandoned() {\n", "	if sent != nil && sent.Abandoned() && false {\n"}},
 		[]finder{tested("./session", "^TestMultiLate$"), tested("./zksync", "^TestEphemeralElectionGivenUp$")}},
+	{"let an Ephemeral set data that a create could not send", []edit{{"session/ephemeral_hold.go",
+		"	err := e.checkCreate(data)\n", "	var err error\n"}},
+		[]finder{tested("./session", "^TestSetOfDataThatACreateCouldNotSend$")}},
+	{"forget the GUID in the size of the create of a sequential Ephemeral", []edit{{"session/ephemeral_data.go",
+		"	if e.cfg.sequential {\n		path = Protect(path)\n	}\n", ""}},
+		[]finder{tested("./session", "^TestSetOfDataThatACreateCouldNotSend$")}},
 }
