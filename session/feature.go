@@ -24,10 +24,13 @@ type feature struct {
 }
 
 // usable reports whether the operation may be sent.
-func (f *feature) usable() bool {
+func (f *feature) usable() bool { return f.pause() <= 0 }
+
+// pause returns the time until the operation may be sent, if it is positive.
+func (f *feature) pause() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return !time.Now().Before(f.until)
+	return time.Until(f.until)
 }
 
 // proven reports whether a server is known to carry out the operation.
@@ -52,6 +55,13 @@ func (f *feature) suspect() {
 	// not disable the operation for long.
 	f.worked, f.until = false, time.Now().Add(min(firstPause<<min(f.suspects, 10), longestPause))
 	f.suspects++
+}
+
+// refused records that a server has refused the operation for now. It is not sent for the time of pause.
+func (f *feature) refused(pause time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.until = time.Now().Add(pause)
 }
 
 // lacking records that a server answered that it does not know the operation.

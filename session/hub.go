@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -28,11 +29,13 @@ type hub struct {
 
 	closings atomic.Int32 // connections in a row that the server closed instead of answering removeWatches
 	removals atomic.Int32 // requests to remove a watch that are in flight
+	refusals atomic.Int32 // rounds of these requests that a server has refused for now, since it last removed a watch
 
 	mu      sync.Mutex
 	entries map[watchKey]*watchEntry
 	idle    *list.List // of *watchEntry, ordered by time without use, longest first
 	ended   error
+	later   *time.Timer // calls trim when removeWatches may be sent again; nil if it is not set
 
 	// The following fields belong to the connection on which rearm ran last.
 	conn    *wire.Conn
@@ -128,10 +131,19 @@ func (h *hub) settle(e *watchEntry) {
 }
 
 // trim removes watches from the server while too many are idle, as far as maxRemovals allows;
-// h.mu is held. The end of the session removes the watches of a Manager that closes.
+// h.mu is held. The end of the session removes the watches of a Manager that closes. While removeWatches
+// may not be sent, a timer calls trim again: perhaps no later wait does so.
 func (h *hub) trim() {
 	for h.m.ctx.Err() == nil && h.idle.Len() > maxIdleWatches && h.removals.Load() < maxRemovals && h.m.removeWatches.usable() {
 		h.removeOldest()
+	}
+	if pause := h.m.removeWatches.pause(); pause > 0 && h.idle.Len() > maxIdleWatches && h.later == nil && h.ended == nil {
+		h.later = time.AfterFunc(pause, func() {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.later = nil
+			h.trim()
+		})
 	}
 }
 
@@ -175,13 +187,17 @@ func (h *hub) removed(key watchKey, c *wire.Call) {
 	switch {
 	case c.Code == 0 || c.Code == codeNoWatcher:
 		feature.works()
+		h.refusals.Store(0)
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.trim()
 		return
 	case c.Code == wire.CodeUnimplemented:
 		feature.lacking()
-	case feature.usable(): // the refusals of requests that were sent together count as one
+	case !feature.usable(): // the refusals of requests that were sent together count as one
+	case classOfCode(c.Code) == ClassTransient:
+		feature.refused(h.m.jitter.spread(backoff(int(h.refusals.Add(1)), firstBackoff, firstPause)))
+	default:
 		feature.suspect()
 	}
 	h.keep(key)
@@ -257,6 +273,9 @@ func (h *hub) end(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ended = err
+	if h.later != nil {
+		h.later.Stop()
+	}
 	for _, e := range h.entries {
 		h.fire(e, 0, h.endEvent(e))
 	}
