@@ -78,7 +78,7 @@ func (m *Manager) Ephemeral(ctx context.Context, path string, data []byte, opts 
 	if err := checkPath(path, cfg.sequential); err != nil {
 		return nil, opError("ephemeral", path, err)
 	}
-	if path == "/" {
+	if path == "/" && !cfg.sequential {
 		return nil, opError("ephemeral", path, fmt.Errorf("%w: the root always exists", ErrInvalidPath))
 	}
 	if ctx.Err() != nil {

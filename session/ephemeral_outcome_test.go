@@ -115,3 +115,22 @@ func TestAnEphemeralThatEndsAheadOfItsAnswer(t *testing.T) {
 		})
 	}
 }
+
+// A sequential Ephemeral may be in the root, as a znode of CreateProtected, also in the root of a chroot.
+func TestSequentialEphemeralInTheRoot(t *testing.T) {
+	for _, chroot := range []string{"", "/app"} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			m := connect(t, srv, three+chroot, session.WithCreateChroot())
+			e := keepEphemeral(t, m, "/", "x", session.WithSequence())
+			mustOwn(t, m, e.Path(), "x")
+			if data, _ := srv.Get(chroot + e.Path()); string(data) != "x" {
+				t.Errorf("the znode at %s has %q", chroot+e.Path(), data)
+			}
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+			_, err := m.Ephemeral(t.Context(), "/", nil)
+			mustBe(t, err, session.ErrInvalidPath)
+		})
+	}
+}
