@@ -21,6 +21,10 @@ import (
 // answer to the creation of this Ephemeral was lost, or was an internal error of the server, and the
 // other znode was created since.
 //
+// A server of version 3.8.4, 3.9.2 or newer keeps an event from a client that may not read the znode at that moment, and
+// takes the watch away. If an ACL is closed to this process meanwhile, the Ephemeral notices only after the next
+// reconnect that its own znode, or the znode of a Conflict, was deleted.
+//
 //	e, err := m.Ephemeral(ctx, "/services/api/host-1", []byte(addr))
 //	if err != nil {
 //		return err

@@ -161,3 +161,27 @@ func TestWaitBehindAnUnreadableZnodeIsLogged(t *testing.T) {
 		}, zksynctest.WithConfig(zkserver.Config{Compat38: compat}))
 	}
 }
+
+// A znode that was deleted while its ACL was closed, the znode of an Ephemeral or the one in its way, is missed until the
+// next reconnect at the latest. The server of 3.9 tells no client before.
+func TestDeletionBehindAClosedACL(t *testing.T) {
+	for _, conflict := range []bool{false, true} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			m := srv.Connect(t)
+			if conflict {
+				srv.Create("/a", nil)
+			}
+			e := keepEphemeral(t, m, "/a", "ours")
+			time.Sleep(time.Second)
+			srv.SetACL("/a", []zkserver.ACL{{Perms: zk.PermAll, Scheme: "digest", ID: "joe:x"}})
+			srv.Delete("/a")
+			time.Sleep(time.Minute)
+			srv.Disconnect(current(t, m).ID())
+			time.Sleep(10 * time.Second)
+			if err := e.Err(); err != nil {
+				t.Errorf("conflict %v: %v", conflict, err)
+			}
+			mustOwn(t, m, "/a", "ours")
+		})
+	}
+}
