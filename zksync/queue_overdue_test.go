@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
@@ -85,6 +87,31 @@ func TestDelayQueueAfterAnOutage(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A consumer that may not delete the directories of spans tries a few times, and delivers meanwhile.
+func TestDelayQueueWhoseSpansMayNotBeDeleted(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		const spans = 400
+		createSpans(t, srv, spans)
+		must(t, srv.SetACL(queuePath, []zkserver.ACL{{Perms: zk.PermAll &^ zk.PermDelete, Scheme: "world", ID: "anyone"}}))
+		m := srv.Connect(t)
+		q := zksync.NewDelayQueue(m, queuePath)
+		defer closeQueue(t, q)
+		for range spans {
+			<-q.Chan()
+		}
+		deletions := srv.Inject(zksynctest.Fault{
+			Session: live(t, m).ID(), Match: deletesSpans, Times: -1, Do: zksynctest.Call(func() {}),
+		})
+		time.Sleep(2 * time.Minute)
+		must(t, q.Put(t.Context(), []byte("new"), 0))
+		<-q.Chan()
+		time.Sleep(time.Hour)
+		if n := deletions.Count(); n > spans/40 {
+			t.Errorf("%d transactions were to delete directories, want at most %d", n, spans/40)
+		}
+	})
 }
 
 // A message that comes into one of many spans while their directories are being deleted is delivered, and the other

@@ -92,7 +92,7 @@ func (v *view) deletePartitions(ctx context.Context, over []*partition, st *orde
 			v.partitions.keep(over...)
 			time.AfterFunc(lookPause, func() { v.relist(over) })
 			return nil, nil
-		case at > 0:
+		case at > 0 && (class == session.ClassNoNode || class == session.ClassNotEmpty):
 			// The others can be deleted without this one.
 			if p := over[at-1]; class == session.ClassNoNode {
 				v.partitions.drop(p)
@@ -102,7 +102,7 @@ func (v *view) deletePartitions(ctx context.Context, over []*partition, st *orde
 			over = slices.Delete(over, at-1, at)
 		case class == session.ClassTooLarge && len(over) > 1:
 			over = over[:len(over)/2]
-		default:
+		default: // the ACL of the directory above, most often, which forbids all of these deletions
 			v.partitions.keep(over...)
 			return st, nil
 		}
