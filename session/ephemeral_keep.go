@@ -201,9 +201,11 @@ func (n *owned) claim(f *failures) (ours bool, err error) {
 	class := ClassOf(err)
 	var obstacle error
 	switch {
+	case class == ClassNoAuth && n.refusal == nil:
+		return true, nil // our own create has succeeded, so the owner need not be read
 	case class == ClassNoAuth:
-		// The znode is ours if our create has succeeded, perhaps without an answer, unless another client has
-		// replaced the znode since. It then has version 0, unless another client has written to it.
+		// The znode is ours if the answer to our create was lost. It then has version 0, unless
+		// another client has written to it.
 		if made.happened() {
 			if ours, err := ownsUnreadable(e.ctx, s, n.path); ours || err != nil {
 				return ours, err

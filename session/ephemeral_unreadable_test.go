@@ -93,29 +93,6 @@ func TestUnreadableEphemeralIsReplaced(t *testing.T) {
 	})
 }
 
-// A znode that may not be read, and that another client puts in the place of the znode of an Ephemeral ahead of its first
-// look, is a Conflict until it is gone (owned.claim).
-func TestReplacedByAnUnreadableZnodeBeforeTheFirstLook(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-		srv.Inject(zkserver.Fault{Op: zkserver.OpExists, Path: "/a", Do: zkserver.Call(func() {
-			srv.Delete("/a")
-			srv.Create("/a", []byte("theirs"))
-			srv.SetACL("/a", []zkserver.ACL{{Perms: zk.PermWrite, Scheme: "world", ID: "anyone"}})
-		})})
-		e := keepEphemeral(t, srv.Connect(t), "/a", "ours")
-		status(t, e, session.Conflict)
-		mustBe(t, e.Err(), session.ErrConflict)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		mustBe(t, e.Set(ctx, []byte("ours, too")), context.DeadlineExceeded, session.ErrConflict)
-		if data, _ := srv.Get("/a"); string(data) != "theirs" {
-			t.Errorf("the znode of the other client has %q", data)
-		}
-		srv.Delete("/a")
-		until(t, e, session.Present)
-	})
-}
-
 // A session knows its own ephemeral among znodes that may not be read, on every server.
 func TestUnreadableEphemeralsOfOthers(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {

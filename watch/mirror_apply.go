@@ -176,13 +176,9 @@ func (mi *mirror) applyList(sd *treeSide, d *session.Delivery) error {
 	// A new child inherits the epoch of the list: a waiter that waits for the list
 	// also waits for the children that the list names.
 	for _, child := range slices.Concat(added, doubtful) {
-		data, list := &child.sides[dataSide], &child.sides[listSide]
-		// One permission shows the data and the list, so applyData asks for the list. Data that are asked already
-		// may be a look that has begun before the znode was replaced: then only the list shows the new znode.
-		hidden := data.state == refused && session.ClassOf(data.side.refusal) == session.ClassNoAuth
 		mi.need(&child.sides[dataSide], sd.epoch)
 		// A list that was too large would break connections again, of all callers.
-		if !hidden && !session.IsAnswerTooLarge(list.side.refusal) {
+		if list := &child.sides[listSide]; !session.IsAnswerTooLarge(list.side.refusal) {
 			mi.need(list, sd.epoch)
 		}
 	}
