@@ -12,15 +12,22 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// panicsEnv makes the test binary run TestMatchThatPanics, which ends its process.
+// panicsEnv makes TestAPanicOfMatchIsSeen end its process by a panic of Match.
 const panicsEnv = "ZKSYNC_MATCH_PANICS"
 
 // A panic of Match ends the test binary with the panic and the place, and the test does not hang without a message.
 func TestAPanicOfMatchIsSeen(t *testing.T) {
 	t.Parallel()
+	if os.Getenv(panicsEnv) != "" { // in the process that is started below
+		s := start(t, zkserver.Config{})
+		r := session(t, s, 20*time.Second)
+		s.Inject(zkserver.Fault{Match: func(op zkserver.Op) bool { return op.Sub[0].Path == "/x" }, Do: zkserver.Drop})
+		r.create("/x", 0)
+		return
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run", "^TestMatchThatPanics$")
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run", "^TestAPanicOfMatchIsSeen$")
 	cmd.Env = append(os.Environ(), panicsEnv+"=1")
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
@@ -29,17 +36,6 @@ func TestAPanicOfMatchIsSeen(t *testing.T) {
 	if err == nil || !strings.Contains(string(out), "index out of range") || !strings.Contains(string(out), "fault_match_end_test.go") {
 		t.Errorf("the output does not show the panic of Match (%v):\n%s", err, out)
 	}
-}
-
-// TestMatchThatPanics is the test that TestAPanicOfMatchIsSeen runs: its Match takes every request for a multi.
-func TestMatchThatPanics(t *testing.T) {
-	if os.Getenv(panicsEnv) == "" {
-		t.Skip("TestAPanicOfMatchIsSeen runs this test")
-	}
-	s := start(t, zkserver.Config{})
-	r := session(t, s, 20*time.Second)
-	s.Inject(zkserver.Fault{Match: func(op zkserver.Op) bool { return op.Sub[0].Path == "/x" }, Do: zkserver.Drop})
-	r.create("/x", 0)
 }
 
 // A Match that ends its goroutine, by FailNow, strikes nothing, and the server goes on.
