@@ -56,7 +56,7 @@ type entry struct {
 	Clients      []zksync.Client `json:"clients"`
 	Depth        int             `json:"depth"` // participants that wait, or messages
 	Participants []participant   `json:"participants"`
-	Beside       int             `json:"beside,omitempty"` // number of contenders of other kinds; only the command who counts them
+	Beside       int             `json:"beside,omitempty"` // the number of contenders of other kinds, which only zklock who counts
 }
 
 func entryOf(found *zksync.Inspection) entry {
