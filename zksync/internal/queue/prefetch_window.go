@@ -34,7 +34,8 @@ type prefetchWindow struct {
 	limit          int           // the most claims: Config.Prefetch, or fewer where the ledger has no room for their names
 	size           int           // how many messages may be claimed and not settled at present
 	waiting        int           // the number of messages that are claimed and not received
-	waitingBytes   int           // the data of these messages
+	read           int           // how many of these messages were read
+	waitingBytes   int           // the data of the messages that were read
 	receiverWaited bool          // there was no message for the receiver
 	full           bool          // the last claims were as many as there was room for
 	work           time.Duration // the time of the receiver for one message, smoothed
@@ -45,7 +46,7 @@ func (w *prefetchWindow) reset() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// w.work stays, because the receiver is the same under the next session.
-	w.size, w.waiting, w.waitingBytes, w.receiverWaited, w.full = firstPrefetch, 0, 0, false, false
+	w.size, w.waiting, w.read, w.waitingBytes, w.receiverWaited, w.full = firstPrefetch, 0, 0, 0, false, false
 }
 
 // setLimit sets the most claims.
@@ -152,6 +153,7 @@ func (w *prefetchWindow) claimed(n int, full bool) {
 func (w *prefetchWindow) noteRead(found []*Delivery, n int) {
 	w.mu.Lock()
 	w.waiting -= n - len(found)
+	w.read += len(found)
 	for _, d := range found {
 		w.waitingBytes += len(d.Data)
 	}
@@ -163,7 +165,8 @@ func (w *prefetchWindow) noteRead(found []*Delivery, n int) {
 // waits for one.
 func (w *prefetchWindow) starve(waited bool) {
 	w.mu.Lock()
-	w.receiverWaited = waited
+	// Messages that were read and are not here yet come without another claim.
+	w.receiverWaited = waited && w.read == 0
 	w.mu.Unlock()
 	w.changed.notify()
 }
@@ -172,6 +175,7 @@ func (w *prefetchWindow) starve(waited bool) {
 func (w *prefetchWindow) received(d *Delivery, took time.Duration) {
 	w.mu.Lock()
 	w.waiting--
+	w.read--
 	w.waitingBytes -= len(d.Data)
 	// An average over about eight messages, so that one slow message does not shrink the window.
 	w.work += (took - w.work) / 8

@@ -60,6 +60,27 @@ func TestClaimsGoWithRemovals(t *testing.T) {
 	})
 }
 
+// A window stays small while messages that were read are on their way to the receiver, and grows when the receiver
+// waits for a claim.
+func TestWindowGrowsForAReceiverThatWaits(t *testing.T) {
+	w := prefetchWindow{limit: 128}
+	w.reset()
+	w.claimed(firstPrefetch, true)
+	all := make([]*Delivery, firstPrefetch)
+	for i := range all {
+		all[i] = &Delivery{}
+	}
+	w.noteRead(all, firstPrefetch)
+	for i, d := range all {
+		w.received(d, 0)
+		w.starve(true)
+		w.room(0)
+		if grown := w.size > firstPrefetch; grown != (i == firstPrefetch-1) {
+			t.Errorf("after %d of %d messages the window has room for %d", i+1, firstPrefetch, w.size)
+		}
+	}
+}
+
 // A claim takes no room that a later transaction makes.
 func TestLaterRemovalsMakeNoRoom(t *testing.T) {
 	withRig(t, 200, func(r rig) {

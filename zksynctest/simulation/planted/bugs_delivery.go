@@ -198,4 +198,6 @@ var deliveryBugs = []bug{
 		"Version: -1})\n\treturn err == nil, err\n}\n",
 		"Version: -1})\n\treturn false, err\n}\n"}},
 		[]finder{tested("./zksync", "^TestMoveToOwnQueueBehindForeignNumbers$")}},
+	{"let the window of a receiver grow before it has received the messages that were read", []edit{{"zksync/internal/queue/prefetch_window.go",
+		"waited && w.read == 0", "waited"}}, []finder{tested("./zksync/internal/queue", "^TestWindowGrowsForAReceiverThatWaits$")}},
 }
