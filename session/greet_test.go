@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksynctest"
@@ -31,13 +32,15 @@ func TestFirstRequestOfTheNextSession(t *testing.T) {
 				srv.Inject(zkserver.Fault{Op: zkserver.OpMulti, At: zkserver.BeforeCommit, Do: zkserver.Error(refusal)})
 				want = append(want, "multi")
 			}
-			if err := srv.ExpireSession(current(t, m).ID()); err != nil {
-				t.Fatal(err)
-			}
-			<-current(t, m).Done()
+			before := current(t, m)
+			synctest.Wait()
 			mu.Lock()
 			first = nil
 			mu.Unlock()
+			if err := srv.ExpireSession(before.ID()); err != nil {
+				t.Fatal(err)
+			}
+			<-before.Done()
 			current(t, m)
 			mu.Lock()
 			defer mu.Unlock()
