@@ -115,8 +115,9 @@ func (m *Message) Nack(ctx context.Context) error {
 // Retry delivers the message again after a delay, with another ID, ahead of the messages
 // that wait. The message is never lost or doubled. The clock of this consumer sets the
 // time, and the clock of the next consumer decides when it has come. A negative delay
-// counts as zero. Other clients of the queue, such as Curator, do not see the message
-// until then. Retry waits, and fails, like Ack. After two thousand million calls of Retry, it also fails
+// counts as zero. Beside more than 512 messages of Retry the message may come later, by 20
+// microseconds for each of them. Other clients of the queue, such as Curator, do not see the
+// message until then. Retry waits, and fails, like Ack. After two thousand million calls of Retry, it also fails
 // with zk.ErrNodeExists, and gives the message back, if another message has its new name: then call
 // Retry with another delay.
 //

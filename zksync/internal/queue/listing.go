@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"golang.org/x/sync/errgroup"
@@ -10,8 +11,13 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// maxListings is the number of requests that list partitions at the same time.
-const maxListings = 32
+const (
+	// maxListings is the number of requests that list partitions at the same time.
+	maxListings = 32
+
+	// nameRest is the rest after a listing for each name in it, of which the listing takes about half a microsecond.
+	nameRest = 20 * time.Microsecond
+)
 
 // refreshListings refreshes the stale listings that decide which message is the next one. It deletes the directories
 // whose time is over, and returns the state of the order znode afterwards.
@@ -48,7 +54,7 @@ func (v *view) watchDir(ctx context.Context, dir string, create bool) ([]string,
 		}
 		names, stat, w, err := v.s.WatchChildren(ctx, dir)
 		if err == nil {
-			return names, stat, newStaleFlag(w, &v.changed), nil
+			return names, stat, newStaleFlag(w, &v.changed, time.Now().Add(v.restAfter(dir, len(names)))), nil
 		}
 		if !create || session.ClassOf(err) != session.ClassNoNode {
 			return nil, nil, nil, err
@@ -57,6 +63,16 @@ func (v *view) watchDir(ctx context.Context, dir string, create bool) ([]string,
 			return nil, nil, nil, err
 		}
 	}
+}
+
+// restAfter returns the time after a listing of a directory with n names in which events do not make it stale. Most
+// messages of Retry are not due: if each change made a consumer list all of them, the cost of a Retry would grow with
+// the number of messages that wait for their time.
+func (v *view) restAfter(dir string, n int) time.Duration {
+	if n <= namesPerRead || dir != v.cfg.child(laterName) {
+		return 0
+	}
+	return time.Duration(n) * nameRest
 }
 
 // listTracked lists and watches the directory of a partition, with a watch that reports its deletion. The partition that

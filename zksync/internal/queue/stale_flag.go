@@ -2,6 +2,7 @@ package queue
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -15,13 +16,20 @@ type staleFlag struct {
 	stale atomic.Bool
 }
 
-// newStaleFlag returns a flag that becomes stale when w fires. It notifies b then.
-func newStaleFlag(w *session.Watch, b *broadcast) *staleFlag {
+// newStaleFlag returns a flag that becomes stale when w fires, but not before a time. It notifies b then.
+func newStaleFlag(w *session.Watch, b *broadcast, from time.Time) *staleFlag {
 	f := &staleFlag{watch: w}
-	w.Notify(func(zk.Event) {
+	fire := func() {
 		// In this order: a goroutine that b wakes must find the flag stale.
 		f.stale.Store(true)
 		b.notify()
+	}
+	w.Notify(func(zk.Event) {
+		if rest := time.Until(from); rest > 0 {
+			time.AfterFunc(rest, fire)
+		} else {
+			fire()
+		}
 	})
 	return f
 }
@@ -45,5 +53,5 @@ func (f *staleFlag) stopWatch() {
 // replace stops the watch of the flag, and returns the flag of another watch.
 func (f *staleFlag) replace(w *session.Watch, b *broadcast) *staleFlag {
 	f.stopWatch()
-	return newStaleFlag(w, b)
+	return newStaleFlag(w, b, time.Time{})
 }

@@ -2,6 +2,10 @@ package main
 
 // deliveryBugs are in the delivery of messages to receivers.
 var deliveryBugs = []bug{
+	{"queue: list the messages of Retry at each change", []edit{{"zksync/internal/queue/listing.go",
+		"if n <= namesPerRead || dir",
+		"if true || dir"}},
+		[]finder{tested("./zksync/internal/queue", "^TestCostOfARetryBesideManyMessages$")}},
 	{"ledger: give up the claims when the outcome of a transaction stays unknown for a second", []edit{{"zksync/internal/queue/ledger.go",
 		"err = znode.ReadPatiently(l.life, l.v.s, \"settle\", l.v.cfg.Path, func() (err error) {",
 		"err = func(read func() error) (err error) {\n		_ = znode.ReadPatiently\n		for round := range 8 {\n			if err = read(); session.ClassOf(err) != session.ClassUnknown || l.v.s.Pause(l.life, round) != nil {\n				break\n			}\n		}\n		return err\n	}(func() (err error) {"}},
