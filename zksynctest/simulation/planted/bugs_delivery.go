@@ -2,6 +2,10 @@ package main
 
 // deliveryBugs are in the delivery of messages to receivers.
 var deliveryBugs = []bug{
+	{"queue: make only the first missing directory of a request", []edit{{"zksync/internal/queue/commit/repair.go",
+		"			r.makeOthers(ctx, s, entries)\n",
+		"			r.makeOthers(ctx, s, entries[:1])\n"}},
+		[]finder{tested("./zksync/internal/queue/commit", "^TestMessagesForManyNewDirectories$")}},
 	{"queue: list the messages of Retry at each change", []edit{{"zksync/internal/queue/listing.go",
 		"if n <= namesPerRead || dir",
 		"if true || dir"}},
