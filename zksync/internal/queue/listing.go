@@ -66,10 +66,10 @@ func (v *view) watchDir(ctx context.Context, dir string, create bool) ([]string,
 }
 
 // restAfter returns the time after a listing of a directory with n names in which events do not make it stale. Most
-// messages of Retry are not due: if each change made a consumer list all of them, the cost of a Retry would grow with
-// the number of messages that wait for their time.
+// messages of Retry, and most spans of a DelayQueue, are not due: if each change made a consumer list all of them, the
+// cost of a message would grow with the number of those that wait for their time.
 func (v *view) restAfter(dir string, n int) time.Duration {
-	if n <= namesPerRead || dir != v.cfg.child(laterName) {
+	if n <= namesPerRead || dir != v.cfg.child(laterName) && (!v.cfg.Kind.Delayed || dir != v.cfg.Path) {
 		return 0
 	}
 	return time.Duration(n) * nameRest

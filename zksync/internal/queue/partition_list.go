@@ -20,6 +20,7 @@ type partitionList struct {
 	all     []*partition // in order
 	listing *staleFlag   // of the queue's directory; nil if the queue has one partition
 	applied *orderState  // the state whose returned messages wait
+	horizon int64        // the latest time of a look, in milliseconds since 1970
 
 	// ended has the czxids of the directories that were deleted. The next write of the order
 	// znode removes their parts of the claim table, which no other consumer may know.
@@ -65,9 +66,21 @@ func (l *partitionList) apply(st *orderState) {
 		// These messages come first when they fall due.
 		l.all = slices.Insert(l.all, 0, newPartition(l.cfg, laterName, math.MinInt64))
 	}
-	for _, p := range l.all {
+	for _, p := range l.begun(time.Now().UnixMilli()) {
 		p.apply(st.table)
 	}
+}
+
+// begun returns the partitions of which the view may know messages at a time: in a DelayQueue those whose span has begun.
+// So the cost of a message does not depend on the number of spans to come; l.mu is held.
+func (l *partitionList) begun(now int64) []*partition {
+	if !l.cfg.Kind.Delayed {
+		return l.all
+	}
+	// A clock may be set back. The messages of a span that was listed before must not be forgotten then.
+	l.horizon = max(l.horizon, now)
+	n, _ := slices.BinarySearchFunc(l.all, l.horizon+1, func(p *partition, at int64) int { return cmp.Compare(p.key, at) })
+	return l.all[:n]
 }
 
 // relistAll lets no message be picked before its directory is listed again; l.mu is held.
@@ -84,7 +97,7 @@ func (l *partitionList) stale(st *orderState, all bool) (stale []*partition) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.apply(st)
-	for _, p := range l.all {
+	for _, p := range l.begun(now) {
 		// The listings of later partitions do not matter while this one has a message
 		// that is due. Therefore a long queue is not listed again for each message.
 		if !all && (p.expires && p.key > now || p.hasFree(st, now)) {
@@ -153,7 +166,7 @@ func (l *partitionList) hasFree() bool {
 	if st != nil {
 		l.apply(st)
 	}
-	return slices.ContainsFunc(l.all, func(p *partition) bool {
+	return slices.ContainsFunc(l.begun(now), func(p *partition) bool {
 		if st == nil {
 			return p.waiting.countDue(now) > 0
 		}
@@ -219,7 +232,7 @@ func (l *partitionList) forgetGone(t *claimTable, short bool) (found bool) {
 	for czxid := range l.ended {
 		delete(t.partitions, czxid)
 	}
-	for _, p := range l.all {
+	for _, p := range l.begun(time.Now().UnixMilli()) {
 		found = found || len(p.gone) > 0
 		if claims := t.partitions[p.czxid]; short && claims != nil {
 			claims.forgetEdges(slices.Sorted(maps.Keys(p.gone)))

@@ -61,7 +61,7 @@ func (l *partitionList) unskip(r messageRef) {
 func (l *partitionList) skips() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.ContainsFunc(l.all, func(p *partition) bool { return len(p.skipped) > 0 })
+	return slices.ContainsFunc(l.begun(time.Now().UnixMilli()), func(p *partition) bool { return len(p.skipped) > 0 })
 }
 
 // skipLogPause limits the log lines about skipped messages.

@@ -2,6 +2,18 @@ package main
 
 // deliveryBugs are in the delivery of messages to receivers.
 var deliveryBugs = []bug{
+	{"queue: list the spans of a DelayQueue at each new one", []edit{{"zksync/internal/queue/listing.go",
+		"&& (!v.cfg.Kind.Delayed || dir != v.cfg.Path)",
+		"&& (true || dir != v.cfg.Path)"}},
+		[]finder{tested("./zksync/internal/queue", "^TestCostOfANewSpanBesideManySpans$")}},
+	{"queue: forget spans when the clock is set back", []edit{{"zksync/internal/queue/partition_list.go",
+		"l.horizon = max(l.horizon, now)",
+		"l.horizon = now"}},
+		[]finder{tested("./zksync/internal/queue", "^TestSpansThatHaveBegun$")}},
+	{"queue: look at spans that have not begun", []edit{{"zksync/internal/queue/partition_list.go",
+		"return l.all[:n]",
+		"_ = n\n\treturn l.all"}},
+		[]finder{tested("./zksync/internal/queue", "^TestSpansThatHaveBegun$")}},
 	{"queue: make only the first missing directory of a request", []edit{{"zksync/internal/queue/commit/repair.go",
 		"			r.makeOthers(ctx, s, entries)\n",
 		"			r.makeOthers(ctx, s, entries[:1])\n"}},
