@@ -70,6 +70,7 @@ type take struct {
 	line    *idleLine
 	took    time.Duration // for a request
 	refused int           // attempts that failed because other consumers were faster
+	watches bool          // it holds view.watching
 }
 
 // run takes a message. ctx ends with the session, with the caller, and when Close begins.
@@ -80,7 +81,7 @@ func (t *take) run(ctx context.Context) ([]byte, bool, error) {
 	looked := t.patient
 	var wait func(context.Context) error
 	if t.patient {
-		wait = t.startWait
+		wait = t.startWatching
 	}
 	var last string         // the message of the last attempt
 	var hastened orderState // the last state after which a recovery did not wait
@@ -95,6 +96,7 @@ func (t *take) run(ctx context.Context) ([]byte, bool, error) {
 			looked = true
 		}
 		sel, err := v.next(ctx, nil, wait, false)
+		t.stopWatching()
 		err = t.withReason(err)
 		if err != nil || len(sel.refs) == 0 && looked && !v.order.hastenRecovery(&hastened) {
 			return nil, false, err

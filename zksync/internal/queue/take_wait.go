@@ -18,6 +18,30 @@ func (t *take) startWait(context.Context) error {
 	return nil
 }
 
+// startWatching starts the wait, and waits until this Take may wait for a change. One Take of a view does so at a time, or a
+// message would wake all of them. With a message or an error in hand, this Take lets the next one look, which finds
+// the further messages, and messages that this one gives back. So no wake-up is lost when a Take ends.
+func (t *take) startWatching(ctx context.Context) error {
+	if err := t.startWait(ctx); err != nil || t.watches || t.line.path != "" {
+		return err // consumers behind a Take in the line wait until it leaves, which it looks for at each change
+	}
+	select {
+	case t.v.watching <- struct{}{}:
+		t.watches = true
+		return nil
+	case <-ctx.Done():
+		return session.Cancelled(ctx)
+	}
+}
+
+// stopWatching lets the next Take wait for a change.
+func (t *take) stopWatching() {
+	if t.watches {
+		t.watches = false
+		<-t.v.watching
+	}
+}
+
 // withReason returns err, or if the end of the caller has caused it, the error that says what the Take waited for.
 func (t *take) withReason(err error) error {
 	if t.caller.Err() != nil && session.ClassOf(err) == session.ClassCancelled {

@@ -20,6 +20,7 @@ type view struct {
 	s          *session.Session
 	changed    broadcast     // wakes the goroutines that wait for a message
 	refreshing chan struct{} // held by the goroutine that asks the servers
+	watching   chan struct{} // held by the Take that changed wakes
 	nextLook   time.Time     // no look for deleted directories before; guarded by refreshing
 	order      orderZnode
 	partitions partitionList
@@ -32,7 +33,7 @@ type view struct {
 
 // newView returns a view through a session. onRelease is called when there is room for another claim.
 func newView(cfg *Config, life *lifetime, skips *skipCount, s *session.Session, onRelease func()) *view {
-	v := &view{cfg: cfg, life: life, skips: skips, s: s, refreshing: make(chan struct{}, 1), claims: claimCount{s: s, onRelease: onRelease}}
+	v := &view{cfg: cfg, life: life, skips: skips, s: s, refreshing: make(chan struct{}, 1), watching: make(chan struct{}, 1), claims: claimCount{s: s, onRelease: onRelease}}
 	v.order.cfg, v.order.s, v.order.dir, v.order.changed = cfg, s, cfg.child(claimsName), &v.changed
 	v.partitions.cfg, v.partitions.order, v.partitions.changed = cfg, &v.order, &v.changed
 	if cfg.Kind.ParsePartition == nil {

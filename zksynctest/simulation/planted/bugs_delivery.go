@@ -2,6 +2,14 @@ package main
 
 // deliveryBugs are in the delivery of messages to receivers.
 var deliveryBugs = []bug{
+	{"queue: let a message wake all Takes that wait", []edit{{"zksync/internal/queue/take_wait.go",
+		"|| t.watches || t.line.path",
+		"|| true || t.line.path"}},
+		[]finder{tested("./zksync/internal/queue", "^TestAMessageWakesFewTakes$")}},
+	{"queue: let no Take watch after one was cancelled", []edit{{"zksync/internal/queue/take.go",
+		"		t.stopWatching()\n",
+		"		if err == nil {\n			t.stopWatching()\n		}\n"}},
+		[]finder{tested("./zksync/internal/queue", "^TestTakesThatAreCancelledPassMessagesOn$")}},
 	{"queue: list the spans of a DelayQueue at each new one", []edit{{"zksync/internal/queue/listing.go",
 		"&& (!v.cfg.Kind.Delayed || dir != v.cfg.Path)",
 		"&& (true || dir != v.cfg.Path)"}},
