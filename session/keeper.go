@@ -29,6 +29,7 @@ type keeper struct {
 	beatAt time.Time // when that commit was sent
 	spare  int       // index in alwaysThere of the znode to check if no znode of ours can be checked
 	resume time.Time // no commit is made earlier, because the last commit has failed
+	asked  uint64    // the number of times that the keeper has asked about the znode of a lease
 }
 
 // run keeps the session proven until the session is over. An error ends the session.
@@ -84,6 +85,7 @@ func (k *keeper) step() (wait time.Duration, err error) {
 		k.wg.Go(t.drop)
 	case t.commit:
 		k.proveAlive(w)
+		k.lookForUnreadable(w)
 	case !t.contact:
 	// A ping would not notice that the server has lost its leader. The sync also keeps the
 	// gap between two leader contacts short, so that a grant need not wait for the end of

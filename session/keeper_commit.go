@@ -142,17 +142,59 @@ func (k *keeper) commitFirst(w *wire.Conn) {
 func (k *keeper) checked() (*Lease, string) {
 	k.v.mu.Lock()
 	defer k.v.mu.Unlock()
-	var best *Lease
-	for l := range k.v.open {
-		// The znode of a hold is checked rather than the znode of a waiter: its removal
-		// ends the hold.
-		if l.path != "" && !l.gone && !l.unreadable && (best == nil || l.state > best.state) {
-			best = l
-		}
-	}
+	best := k.next(false)
 	if best == nil {
 		// A check that fails is no commit for the lease, so the znode must exist.
 		return nil, alwaysThere[k.spare]
 	}
 	return best, best.path
+}
+
+// next returns the lease about whose znode the keeper asks next, among those whose znodes can be checked or among
+// those that cannot; leases.mu is held. It returns nil if there is none.
+func (k *keeper) next(unreadable bool) *Lease {
+	var best *Lease
+	for l := range k.v.open {
+		if l.path == "" || l.gone || l.unreadable != unreadable {
+			continue
+		}
+		// The znode of a hold is checked rather than the znode of a waiter: its removal ends the hold. The znodes of
+		// many holds take turns, so that the removal of each is found in time.
+		if best == nil || l.state > best.state || l.state == best.state && l.asked < best.asked {
+			best = l
+		}
+	}
+	if best != nil {
+		k.asked++
+		best.asked = k.asked
+	}
+	return best
+}
+
+// lookForUnreadable asks whether the znode of a hold exists that no commit can check, because its ACL forbids it. The
+// servers also hide from us that such a znode was deleted.
+func (k *keeper) lookForUnreadable(w *wire.Conn) {
+	k.v.mu.Lock()
+	l, path := k.next(true), ""
+	if l != nil && l.state == leaseHeld {
+		path = l.path
+	}
+	k.v.mu.Unlock()
+	if path == "" {
+		return
+	}
+	r := &wire.Request{Op: wire.OpExists, Own: true, Record: wire.Encoder(nil).String(path).Bool(false)}
+	r.Then = func(c *wire.Call) {
+		if c.Err != nil || c.Code != codeNoNode {
+			return
+		}
+		k.v.mu.Lock()
+		notice := func() {}
+		if l.path == path { // and no other znode meanwhile
+			notice = l.lose()
+		}
+		k.v.mu.Unlock()
+		notice()
+	}
+	w.Send(r)
 }

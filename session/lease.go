@@ -30,7 +30,8 @@ type Lease struct {
 	of    string        // see ReportAs; empty for the directory of the znode
 	lost  error         // the loss of the hold
 
-	unreadable bool // the znode's ACL forbids us to check the znode
+	unreadable bool   // the znode's ACL forbids us to check the znode
+	asked      uint64 // keeper.asked when the keeper last asked about the znode
 }
 
 type leaseState uint8

@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -395,6 +396,97 @@ func TestALeaseOfAZnodeThatMayNotBeRead(t *testing.T) {
 			t.Errorf("%d commits were tried in a timeout", n)
 		}
 		mustBe(t, s.Err(), session.ErrLost)
+	})
+}
+
+// The transactions of a session check the znodes of its holds in turn, so that the removal of each of n znodes is
+// found in n fifths of the session timeout.
+func TestChecksOfManyHoldsTakeTurns(t *testing.T) {
+	const n = 20
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		s := current(t, connect(t, srv, three))
+		gone := make(chan string, n)
+		for i := range n {
+			path := fmt.Sprintf("/mine-%d", i)
+			create(t, s, path, zk.FlagEphemeral)
+			l := s.Lease()
+			defer l.End()
+			l.Own(path)
+			if err := l.Grant(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			l.NotifyGone(func() { gone <- path })
+		}
+		srv.ResetOps()
+		time.Sleep((n + 1) * timeout / 5)
+		checked := make(map[string]bool)
+		for _, op := range srv.Ops() {
+			if op.Code == zkserver.OpMulti {
+				checked[op.Sub[0].Path] = true
+			}
+		}
+		if len(checked) != n {
+			t.Errorf("%d of %d znodes were checked in %d fifths of the timeout", len(checked), n, n+1)
+		}
+		for i := range n {
+			path := fmt.Sprintf("/mine-%d", i)
+			time.Sleep(timeout / 3)
+			if err := srv.Delete(path); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case found := <-gone:
+				if found != path {
+					t.Errorf("the removal of %s was found, and %s was removed", found, path)
+				}
+			case <-time.After((n-time.Duration(i)+1)*timeout/5 + timeout/12):
+				t.Fatalf("the removal of one of %d znodes was not found in %d fifths of the timeout", n-i, n-i+1)
+			}
+		}
+	})
+}
+
+// The holder of a znode that it may not read is told that the znode was removed, although servers hide the event.
+func TestRemovalOfAZnodeThatMayNotBeRead(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		s := current(t, connect(t, srv, three))
+		var paths []string
+		gone := make(chan string, 3)
+		for i, perms := range []int32{zk.PermDelete, zk.PermDelete, zk.PermAll} {
+			path, err := s.Create(t.Context(), fmt.Sprintf("/mine-%d", i), nil, zk.FlagEphemeral, zk.WorldACL(perms)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := s.Lease()
+			defer l.End()
+			l.Own(path)
+			if err := l.Grant(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			l.NotifyGone(func() { gone <- path })
+			paths = append(paths, path)
+		}
+		time.Sleep(2 * timeout)
+		for _, path := range paths {
+			if len(gone) > 0 {
+				t.Fatalf("%s is said to be gone, and is not", <-gone)
+			}
+			if err := srv.Delete(path); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(timeout)
+			select {
+			case found := <-gone:
+				if found != path {
+					t.Errorf("the removal of %s was found, and %s was removed", found, path)
+				}
+			default:
+				t.Errorf("the removal of %s was not found in a session timeout", path)
+			}
+		}
+		if s.Err() != nil {
+			t.Errorf("the session was lost: %v", s.Err())
+		}
 	})
 }
 

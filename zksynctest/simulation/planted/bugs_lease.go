@@ -121,4 +121,10 @@ var leaseBugs = []bug{
 		"		case session.ClassOf(err) != session.ClassNoNode:\n			return found, err\n",
 		"		case session.ClassOf(err) != session.ClassNoNode:\n			return found, nil\n"}},
 		[]finder{tested("./zksync", "^TestSemaphoreSizeThatMayNotBeRead$")}},
+	{"check the znode of any hold in place of each in turn", []edit{{"session/keeper_commit.go",
+		" || l.state == best.state && l.asked < best.asked {", " {"}},
+		[]finder{tested("./session", "^TestChecksOfManyHoldsTakeTurns$")}},
+	{"do not look for the znode of a hold that may not be read", []edit{{"session/keeper.go",
+		"		k.lookForUnreadable(w)\n", ""}},
+		[]finder{tested("./session", "^TestRemovalOfAZnodeThatMayNotBeRead$")}},
 }
