@@ -1,7 +1,10 @@
 package zksync_test
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -53,4 +56,53 @@ func TestUnreadableLeaderIsRemoved(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A leader with LayoutEphemeral is told that another client has removed its znode, although the ACL of the znode hides
+// that from it and the znode of the next leader has the same path.
+func TestLeaderLearnsOfAHiddenRemoval(t *testing.T) {
+	for _, perms := range []int32{0, zk.PermAll &^ zk.PermRead} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			m := srv.Connect(t)
+			lead, err := zksync.NewElection(m, "/leader", byEphemeral).Campaign(t.Context())
+			must(t, err)
+			time.Sleep(time.Second)
+			must(t, srv.SetACL("/leader", []zkserver.ACL{{Perms: perms, Scheme: "world", ID: "anyone"}}))
+			must(t, srv.Delete("/leader"))
+			next, err := zksync.NewElection(srv.Connect(t), "/leader", byEphemeral).Campaign(t.Context())
+			must(t, err)
+			select {
+			case <-lead.Done():
+				if cause := context.Cause(lead); !errors.Is(cause, session.ErrRemoved) {
+					t.Errorf("the cause is %v, want ErrRemoved", cause)
+				}
+			case <-time.After(live(t, m).Timeout()):
+				t.Errorf("with the permissions %d, the first leader was not told in a session timeout", perms)
+			}
+			if next.Err() != nil {
+				t.Error("the next leader:", context.Cause(next))
+			}
+		})
+	}
+}
+
+// A leader with LayoutEphemeral whose znode another client has removed does not lead by the znode of an Ephemeral of the same
+// Manager that takes its place.
+func TestLeaderDoesNotTakeAnEphemeralForItsZnode(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		lead, err := zksync.NewElection(m, "/leader", byEphemeral).Campaign(t.Context())
+		must(t, err)
+		go m.Ephemeral(t.Context(), "/leader", []byte("x")) // waits for the znode of the leader
+		synctest.Wait()
+		must(t, srv.Delete("/leader"))
+		select {
+		case <-lead.Done():
+			if cause := context.Cause(lead); !errors.Is(cause, session.ErrRemoved) {
+				t.Errorf("the cause is %v, want ErrRemoved", cause)
+			}
+		case <-time.After(live(t, m).Timeout()):
+			t.Error("leads by the znode of an Ephemeral")
+		}
+	})
 }

@@ -185,4 +185,4 @@ func (h *slotHold) discardZnodes(*Grant) []<-chan error {
 // keep keeps the slot of a znode whose removal the server has refused: after a lost answer the
 // next value would take the znode for its own. The slot is freed when another client has removed
 // the znode, or when the session ends.
-func (h *slotHold) keep() { newHoldGuard(h.key.s, nil, []string{h.key.path}, nil, h.gone) }
+func (h *slotHold) keep() { newHoldGuard(h.key.s, nil, []string{h.key.path}, nil, h) }

@@ -127,4 +127,10 @@ var leaseBugs = []bug{
 	{"do not look for the znode of a hold that may not be read", []edit{{"session/keeper.go",
 		"		k.lookForUnreadable(w)\n", ""}},
 		[]finder{tested("./session", "^TestRemovalOfAZnodeThatMayNotBeRead$")}},
+	{"do not look again at the znode of a leader", []edit{{"zksync/internal/line/holdguard.go",
+		"			again = time.After(g.s.Timeout())\n", ""}},
+		[]finder{tested("./zksync", "^TestLeaderLearnsOfAHiddenRemoval$")}},
+	{"lead by any ephemeral of the session", []edit{{"zksync/internal/line/holdguard.go",
+		" || g.slot != nil && !g.slot.owns(stat) {", " {"}},
+		[]finder{tested("./zksync", "^TestLeaderDoesNotTakeAnEphemeralForItsZnode$")}},
 }
