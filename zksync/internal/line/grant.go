@@ -34,7 +34,7 @@ type Grant struct {
 // newGrant returns a grant of znodes under a lease that is held. own is a watch on the
 // first znode, or nil.
 func newGrant(s *session.Session, lease *session.Lease, token int64, r znodeRemover, own *session.Watch, paths ...string) *Grant {
-	return &Grant{s: s, lease: lease, token: token, guard: newHoldGuard(s, lease, paths, own, r), remover: r, unfollow: func() {}}
+	return &Grant{s: s, lease: lease, token: token, guard: newHoldGuard(s, lease, paths, own, r.identify(), r.gone), remover: r, unfollow: func() {}}
 }
 
 // renew returns the grant of the next hold of the same znodes. A Do that still has the

@@ -18,11 +18,13 @@ const guardAfter = 100 * time.Millisecond
 // A holdGuard notices when another client removes a znode of a hold. It does not notice
 // the loss of the session: its callers check the session first.
 type holdGuard struct {
-	s      *session.Session
-	lease  *session.Lease // of the hold; nil if the guard guards no hold
-	paths  []string       // of the znodes
-	own    *session.Watch // on the first znode, from the time of waiting, if any
-	slot   *slotHold      // of a znode whose path all candidates use; nil if the names are unique
+	s     *session.Session
+	lease *session.Lease // of the hold; nil if the guard guards no hold
+	paths []string       // of the znodes
+	own   *session.Watch // on the first znode, from the time of waiting, if any
+	// owns reports whether a znode at the first path is the znode of the hold. It is nil if no other client creates a
+	// znode there.
+	owns   func(*zk.Stat) bool
 	onGone func()
 	timer  *time.Timer
 	done   chan struct{} // closed when run has ended
@@ -32,10 +34,9 @@ type holdGuard struct {
 }
 
 // newHoldGuard guards znodes. When another client has removed one of them, the guard
-// notes the loss and then calls r.gone. own is a watch on the first znode, or nil.
-func newHoldGuard(s *session.Session, lease *session.Lease, paths []string, own *session.Watch, r znodeRemover) *holdGuard {
-	g := &holdGuard{s: s, lease: lease, paths: paths, own: own, onGone: r.gone, done: make(chan struct{})}
-	g.slot, _ = r.(*slotHold)
+// notes the loss and then calls onGone. own is a watch on the first znode, or nil.
+func newHoldGuard(s *session.Session, lease *session.Lease, paths []string, own *session.Watch, owns func(*zk.Stat) bool, onGone func()) *holdGuard {
+	g := &holdGuard{s: s, lease: lease, paths: paths, own: own, owns: owns, onGone: onGone, done: make(chan struct{})}
 	// The end of the caller's ctx does not end the hold, and so it does not end the guard.
 	g.ctx, g.cancel = context.WithCancelCause(context.Background())
 	g.timer = time.AfterFunc(guardAfter, g.run)
@@ -86,14 +87,14 @@ func (g *holdGuard) guard(path string, w *session.Watch) {
 			if len(data) < int(stat.DataLength) {
 				read = znode.WatchStat // the data are too large, and would be again
 			}
-			if stat.EphemeralOwner != g.s.ID() || g.slot != nil && !g.slot.owns(stat) {
+			if stat.EphemeralOwner != g.s.ID() || g.owns != nil && !g.owns(stat) {
 				// Another candidate has created the znode again under the same name.
 				g.lose()
 				return
 			}
 		}
 		var again <-chan time.Time
-		if g.slot != nil {
+		if g.owns != nil {
 			// A server hides the removal from a client that may not read the znode any more. The checks of the session's
 			// transactions find the znode of the next leader then.
 			again = time.After(g.s.Timeout())

@@ -84,6 +84,8 @@ func dropSlot(key slotKey, sl *slot) {
 	}
 }
 
+func (h *slotHold) identify() func(*zk.Stat) bool { return h.owns }
+
 // gone frees a slot whose znode an operator has removed: otherwise the leader would keep
 // the slot until it resigns, and its siblings could not race.
 func (h *slotHold) gone() { h.close() }
@@ -185,4 +187,4 @@ func (h *slotHold) discardZnodes(*Grant) []<-chan error {
 // keep keeps the slot of a znode whose removal the server has refused: after a lost answer the
 // next value would take the znode for its own. The slot is freed when another client has removed
 // the znode, or when the session ends.
-func (h *slotHold) keep() { newHoldGuard(h.key.s, nil, []string{h.key.path}, nil, h) }
+func (h *slotHold) keep() { newHoldGuard(h.key.s, nil, []string{h.key.path}, nil, h.owns, h.gone) }

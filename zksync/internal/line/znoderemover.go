@@ -16,6 +16,9 @@ type znodeRemover interface {
 	// discardZnodes removes the znodes in the background. The channels are like the channel
 	// of Session.Discard, one for each znode.
 	discardZnodes(g *Grant) []<-chan error
+	// identify returns a function that reports whether a znode at the path of the grant is the znode of the grant. It
+	// returns nil if no other client creates a znode there.
+	identify() func(*zk.Stat) bool
 	// gone is called when another client has removed a znode, before the loss is known.
 	gone()
 }
@@ -52,5 +55,7 @@ func (uniqueNames) discardZnodes(g *Grant) (all []<-chan error) {
 	}
 	return all
 }
+
+func (uniqueNames) identify() func(*zk.Stat) bool { return nil }
 
 func (uniqueNames) gone() {}

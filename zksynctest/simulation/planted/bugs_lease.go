@@ -131,6 +131,6 @@ var leaseBugs = []bug{
 		"			again = time.After(g.s.Timeout())\n", ""}},
 		[]finder{tested("./zksync", "^TestLeaderLearnsOfAHiddenRemoval$")}},
 	{"lead by any ephemeral of the session", []edit{{"zksync/internal/line/holdguard.go",
-		" || g.slot != nil && !g.slot.owns(stat) {", " {"}},
+		" || g.owns != nil && !g.owns(stat) {", " {"}},
 		[]finder{tested("./zksync", "^TestLeaderDoesNotTakeAnEphemeralForItsZnode$")}},
 }

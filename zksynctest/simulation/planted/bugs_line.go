@@ -45,7 +45,7 @@ var lineBugs = []bug{
 		"c.judge != nil && c.czxid == 0 &&", "c.judge != nil &&"}},
 		[]finder{tested("./zksync", "^TestGivenUpCandidateRemovesAZnodeThatWasSet$")}},
 	{"race: keep the slot of a znode that was deleted after a refusal", []edit{{"zksync/internal/line/slot.go",
-		"func (h *slotHold) keep() { newHoldGuard(h.key.s, nil, []string{h.key.path}, nil, h.gone) }",
+		"func (h *slotHold) keep() { newHoldGuard(h.key.s, nil, []string{h.key.path}, nil, h.owns, h.gone) }",
 		"func (h *slotHold) keep() {}"}},
 		[]finder{enumeratedIn("far-first", "election-ephemeral-give-up"), tested("./zksync", "TestLeaderAfterARefusedResignation")}},
 	{"wait at a spent counter for children that no contender deletes", []edit{{"zksync/internal/znode/directory.go",
