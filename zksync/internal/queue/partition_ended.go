@@ -101,10 +101,15 @@ func (c *Config) readCzxids(ctx context.Context, s *session.Session) (map[string
 	return czxids, nil
 }
 
-// knowsAll reports whether each part of a table is the part of a partition.
+// knowsAll reports whether each part of a table is the part of a partition, or may be the part of a partition that the
+// next listing will show.
 func (l *partitionList) knowsAll(t *claimTable) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	// A partition has a czxid from its first listing on.
+	if l.listing.hasFired() || slices.ContainsFunc(l.begun(time.Now().UnixMilli()), func(p *partition) bool { return p.czxid == 0 }) {
+		return true
+	}
 	for czxid, claims := range t.partitions {
 		_, ended := l.ended[czxid]
 		// Each look counts, so no map is made: a table has few parts, of the first partitions.

@@ -13,6 +13,7 @@ import (
 // stale.
 type staleFlag struct {
 	watch *session.Watch
+	fired atomic.Bool // the watch has fired
 	stale atomic.Bool
 }
 
@@ -25,6 +26,7 @@ func newStaleFlag(w *session.Watch, b *broadcast, from time.Time) *staleFlag {
 		b.notify()
 	}
 	w.Notify(func(zk.Event) {
+		f.fired.Store(true)
 		if rest := time.Until(from); rest > 0 {
 			time.AfterFunc(rest, fire)
 		} else {
@@ -35,6 +37,9 @@ func newStaleFlag(w *session.Watch, b *broadcast, from time.Time) *staleFlag {
 }
 
 func (f *staleFlag) isStale() bool { return f == nil || f.stale.Load() }
+
+// hasFired reports whether the data has changed since, also before the time from which the flag is stale.
+func (f *staleFlag) hasFired() bool { return f != nil && f.fired.Load() }
 
 // markStale makes the flag stale, even if nothing has changed.
 func (f *staleFlag) markStale() {

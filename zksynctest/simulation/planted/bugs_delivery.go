@@ -228,4 +228,6 @@ var deliveryBugs = []bug{
 		[]finder{tested("./zksync", "^TestMoveToOwnQueueBehindForeignNumbers$")}},
 	{"let the window of a receiver grow before it has received the messages that were read", []edit{{"zksync/internal/queue/prefetch_window.go",
 		"waited && w.read == 0", "waited"}}, []finder{tested("./zksync/internal/queue", "^TestWindowGrowsForAReceiverThatWaits$")}},
+	{"read all spans for a claim in a span that was not listed yet", []edit{{"zksync/internal/queue/partition_ended.go",
+		"l.listing.hasFired() || ", ""}}, []finder{tested("./zksync/internal/queue", "^TestConsumersReadNoSpansWhileTheyRest$")}},
 }
