@@ -1,6 +1,10 @@
 package zksynctest
 
-import "github.com/go-zksync/toolkit/zksynctest/zkserver"
+import (
+	"errors"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
 
 // Kill stops endpoint i like a crash. The endpoint keeps its address, which refuses connections.
 // Kill has no effect on a stopped endpoint.
@@ -72,7 +76,7 @@ func (e *EmbeddedEnsemble) Depose() int {
 	e.tb.Helper()
 	old := e.Server.Depose()
 	if old == 0 {
-		e.tb.Errorf("zksynctest: depose the leader: there is none")
+		e.check(errors.New("depose the leader: there is none"))
 		return 0
 	}
 	e.WaitLeader(old)

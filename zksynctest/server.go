@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -92,7 +93,8 @@ func WithConfig(cfg zkserver.Config) Option {
 type Server struct {
 	*zkserver.Server
 	tb     testing.TB
-	bubble string // in which it was started; empty outside
+	bubble string      // in which it was started; empty outside
+	ended  atomic.Bool // the test, which takes no more messages
 
 	mu    sync.Mutex
 	addrs []string // of the endpoints, over TCP; "" before the first call of Addr
@@ -122,7 +124,9 @@ func start(tb testing.TB, n int, cfg zkserver.Config, opts []Option) *Server {
 	if err != nil {
 		tb.Fatalf("zksynctest: start a server: %v", err)
 	}
+	s := &Server{Server: srv, tb: tb, bubble: bubble(), addrs: make([]string, n)}
 	atEnd(tb, func() {
+		s.ended.Store(true)
 		if tb.Failed() {
 			if struck := struckOps(srv.Ops()); struck != "" {
 				tb.Logf("what faults were injected into:\n%s", struck)
@@ -133,7 +137,7 @@ func start(tb testing.TB, n int, cfg zkserver.Config, opts []Option) *Server {
 			tb.Errorf("zksynctest: close the server: %v", err)
 		}
 	})
-	return &Server{Server: srv, tb: tb, bubble: bubble(), addrs: make([]string, n)}
+	return s
 }
 
 // struckShown is the number of the latest struck operations that a failed test logs.
@@ -232,7 +236,7 @@ func connect(tb testing.TB, servers string, opts []session.Option) *session.Mana
 
 // Addr returns a TCP address on the loopback interface for any client in any language. The first
 // call opens the listener. Inside a bubble Addr fails the test: a goroutine that waits for a
-// connection from outside would stop the bubble's clock.
+// connection from outside would stop the bubble's clock. After the test the first call of Addr returns "".
 func (s *Server) Addr() string {
 	s.tb.Helper()
 	return s.tcpAddr(1)
@@ -245,6 +249,9 @@ func (s *Server) tcpAddr(i int) string {
 	defer s.mu.Unlock()
 	if addr := s.addrs[i-1]; addr != "" {
 		return addr
+	}
+	if s.ended.Load() {
+		return ""
 	}
 	if bubble() != "" {
 		s.tb.Fatalf("zksynctest: Addr inside a synctest bubble would stop its clock; use Connect or Dial, which work in memory")

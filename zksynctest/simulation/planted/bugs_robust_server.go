@@ -137,4 +137,7 @@ var robustServerBugs = []bug{
 		"	case several && !*ensemble:\n",
 		"	case several && !*ensemble && *file == \"\":\n"}},
 		[]finder{tested("./zksynctest/cmd/zkdev", "^TestMistakes$")}},
+	{"report errors of an embedded ensemble after its test", []edit{{"zksynctest/ensemble.go",
+		"err != nil && !e.ended.Load()", "err != nil"}},
+		[]finder{tested("./zksynctest", "^TestAnEmbeddedEnsembleAfterTheTest$")}},
 }
