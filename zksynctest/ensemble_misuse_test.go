@@ -1,6 +1,8 @@
 package zksynctest
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/go-zksync/toolkit/internal/bounds"
@@ -74,4 +76,19 @@ func TestDeposeWithoutALeader(t *testing.T) {
 		fake.want(t, "depose the leader: there is none")
 		e.tb = t
 	})
+}
+
+// Addr panics for an unknown number as the other methods do, with the valid numbers.
+func TestAddrOfAnUnknownEndpoint(t *testing.T) {
+	e := StartEnsemble(t, 3)
+	for _, i := range []int{-1, 0, 4} {
+		func() {
+			defer func() {
+				if told := fmt.Sprint(recover()); !strings.Contains(told, fmt.Sprintf("no endpoint %d, they are numbered from 1 to 3", i)) {
+					t.Errorf("Addr(%d): %s", i, told)
+				}
+			}()
+			e.Addr(i)
+		}()
+	}
 }

@@ -245,6 +245,7 @@ func (s *Server) Addr() string {
 // tcpAddr makes endpoint i listen, if it does not yet, and returns the address.
 func (s *Server) tcpAddr(i int) string {
 	s.tb.Helper()
+	endpoint := s.Endpoint(i) // or panics for an unknown number
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if addr := s.addrs[i-1]; addr != "" {
@@ -256,7 +257,7 @@ func (s *Server) tcpAddr(i int) string {
 	if bubble() != "" {
 		s.tb.Fatalf("zksynctest: Addr inside a synctest bubble would stop its clock; use Connect or Dial, which work in memory")
 	}
-	addr, err := s.Endpoint(i).Listen("127.0.0.1:0")
+	addr, err := endpoint.Listen("127.0.0.1:0")
 	if err != nil {
 		s.tb.Fatalf("zksynctest: listen: %v", err)
 	}

@@ -140,4 +140,7 @@ var robustServerBugs = []bug{
 	{"report errors of an embedded ensemble after its test", []edit{{"zksynctest/ensemble.go",
 		"err != nil && !e.ended.Load()", "err != nil"}},
 		[]finder{tested("./zksynctest", "^TestAnEmbeddedEnsembleAfterTheTest$")}},
+	{"look up the address of an endpoint before its number", []edit{{"zksynctest/server.go",
+		"	endpoint := s.Endpoint(i) // or panics for an unknown number\n", "	_ = s.addrs[i-1]\n	endpoint := s.Endpoint(i)\n"}},
+		[]finder{tested("./zksynctest", "^TestAddrOfAnUnknownEndpoint$")}},
 }
