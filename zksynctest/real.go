@@ -72,7 +72,8 @@ func RealZooKeeper(tb testing.TB, n int, opts ...RealOption) *Ensemble {
 	}
 	runtime := needReal(tb)
 	config.Dir = tb.TempDir()
-	ctx, cancel := realContext(tb.Context())
+	// The context of the test has ended in a function of Cleanup.
+	ctx, cancel := realContext(context.WithoutCancel(tb.Context()))
 	defer cancel()
 	cluster, err := realzk.Start(ctx, runtime, config)
 	if err != nil {

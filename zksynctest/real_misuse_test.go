@@ -121,3 +121,18 @@ func TestRealAfterTheTest(t *testing.T) {
 		t.Errorf("leader %d, and the test was told %q", leader, fake.said)
 	}
 }
+
+// RealZooKeeper works in a function of Cleanup, where the context of the test has ended.
+func TestRealZooKeeperInACleanup(t *testing.T) {
+	var fake *fakeTB
+	t.Run("", func(t *testing.T) {
+		t.Cleanup(func() { fake = callReal(t, 1) })
+	})
+	told := strings.Join(fake.said, "\n")
+	if strings.HasPrefix(told, "skipped:") {
+		t.Skip(told)
+	}
+	if told != "" {
+		t.Errorf("the test was told %q", told)
+	}
+}

@@ -143,4 +143,7 @@ var robustServerBugs = []bug{
 	{"look up the address of an endpoint before its number", []edit{{"zksynctest/server.go",
 		"	endpoint := s.Endpoint(i) // or panics for an unknown number\n", "	_ = s.addrs[i-1]\n	endpoint := s.Endpoint(i)\n"}},
 		[]finder{tested("./zksynctest", "^TestAddrOfAnUnknownEndpoint$")}},
+	{"start ZooKeeper within the context of the test", []edit{{"zksynctest/real.go",
+		"context.WithoutCancel(tb.Context())", "tb.Context()"}},
+		[]finder{tested("./zksynctest", "^TestRealZooKeeperInACleanup$")}},
 }
