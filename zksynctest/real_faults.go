@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// errShared is the error of a fault that would affect all tests of a shared server.
-var errShared = errors.New("cannot stop the server of RealShared, because other tests use it; start one with RealZooKeeper")
+// errShared is the error of a method that would affect all tests of a shared server.
+var errShared = errors.New("cannot stop or configure the server of RealShared, because other tests use it; start one with RealZooKeeper")
 
 // change runs a step that other users of the servers notice.
 func (e *Ensemble) change(step func(context.Context) error) {
@@ -125,10 +125,11 @@ func (e *Ensemble) Depose() int {
 }
 
 // SetProperty sets a line of the zoo.cfg of server i. The line takes effect at the server's next
-// start, so that a rolling restart changes the servers one by one.
+// start, so that a rolling restart changes the servers one by one. SetProperty marks the test as
+// failed for the server of RealShared, which tests cannot start again.
 func (e *Ensemble) SetProperty(i int, key, value string) {
 	e.tb.Helper()
-	e.check(e.cluster.SetProperty(i, key, value))
+	e.change(func(context.Context) error { return e.cluster.SetProperty(i, key, value) })
 }
 
 // Delay delays each byte between servers i and j by d, or, when i or j is Client, each byte between

@@ -136,3 +136,13 @@ func TestRealZooKeeperInACleanup(t *testing.T) {
 		t.Errorf("the test was told %q", told)
 	}
 }
+
+// SetProperty of the shared server fails the test: the property would take effect at a start that no test may cause.
+func TestSetPropertyOfTheSharedServer(t *testing.T) {
+	e := RealShared(t)
+	fake := &fakeTB{TB: t}
+	e.tb = fake
+	e.SetProperty(1, "tickTime", "777")
+	fake.want(t, "the server of RealShared, because other tests use it; start one with RealZooKeeper")
+	e.tb = t
+}

@@ -146,4 +146,8 @@ var robustServerBugs = []bug{
 	{"start ZooKeeper within the context of the test", []edit{{"zksynctest/real.go",
 		"context.WithoutCancel(tb.Context())", "tb.Context()"}},
 		[]finder{tested("./zksynctest", "^TestRealZooKeeperInACleanup$")}},
+	{"configure the shared server in silence", []edit{{"zksynctest/real_faults.go",
+		"	e.change(func(context.Context) error { return e.cluster.SetProperty(i, key, value) })\n",
+		"	e.check(e.cluster.SetProperty(i, key, value))\n"}},
+		[]finder{tested("./zksynctest", "^TestSetPropertyOfTheSharedServer$")}},
 }
