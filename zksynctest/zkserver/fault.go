@@ -155,7 +155,8 @@ func Delay(d time.Duration) Action { return Action{kind: actDelay, delay: d} }
 // Error answers with code. BeforeCommit the request is not carried out; at the later moments it has
 // been carried out. A connect is refused as if its session had expired, for any code.
 // [ErrSessionMoved] closes the connection without an answer, like a server whose session has moved
-// to another server. A watch event has no answer: Inject panics for an Error OnWatch.
+// to another server. A watch event has no answer, and code 0 is no error: Inject panics for an Error
+// OnWatch and for Error(0).
 //
 // No server sends [ErrRequestTimeout]: only the Java client creates this error. A server that does
 // not serve sends no answers: it closes connections at their ConnectRequest, like [Disconnect] for

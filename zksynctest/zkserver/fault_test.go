@@ -286,11 +286,11 @@ func TestDroppedPingsDoNotTouch(t *testing.T) {
 	})
 }
 
-// Inject panics for an invalid Fault.
+// Inject panics for an invalid Fault. Breaks if Inject accepts Error(0), an answer that says success and has no result.
 func TestInjectRefusesNonsense(t *testing.T) {
 	s := start(t, zkserver.Config{})
 	for _, f := range []zkserver.Fault{
-		{At: 7}, {At: zkserver.OnWatch, Do: zkserver.Error(-1)}, {Do: zkserver.Hold(nil)},
+		{At: 7}, {At: zkserver.OnWatch, Do: zkserver.Error(-1)}, {Do: zkserver.Error(0)}, {Do: zkserver.Hold(nil)},
 		{Do: zkserver.Call(nil)}, {Nth: -1}, {Times: -2},
 	} {
 		func() {

@@ -9,14 +9,16 @@ import (
 
 // Inject arms a fault and returns its Injection. Faults at the same moment strike in the order in
 // which they were injected; after a fault that drops or disconnects, the later faults at that
-// moment do not match. Inject panics for an invalid Fault: an unknown Moment, an Error OnWatch, a
-// Hold or a Call without its argument, a negative Nth.
+// moment do not match. Inject panics for an invalid Fault: an unknown Moment, an Error OnWatch, an
+// Error(0), a Hold or a Call without its argument, a negative Nth.
 func (s *Server) Inject(f Fault) *Injection {
 	switch {
 	case f.At < BeforeCommit || f.At > OnWatch:
 		panic("zkserver: Fault.At is no moment: " + f.At.String())
 	case f.At == OnWatch && f.Do.kind == actError:
 		panic("zkserver: Fault.Do: a watch event cannot be answered with an Error")
+	case f.Do.kind == actError && f.Do.code == 0:
+		panic("zkserver: Fault.Do: Error(0) is the code of a success; use a code such as ErrThrottledOp, or the zero Action, which changes no answer")
 	case f.At != BeforeCommit && (f.Do.kind == actCutOff || f.Do.throttles):
 		panic("zkserver: Fault.Do: " + f.Do.String() + " strikes BeforeCommit, not " + f.At.String())
 	case f.Do.kind == actHold && f.Do.until == nil, f.Do.kind == actCall && f.Do.call == nil:

@@ -150,4 +150,7 @@ var robustServerBugs = []bug{
 		"	e.change(func(context.Context) error { return e.cluster.SetProperty(i, key, value) })\n",
 		"	e.check(e.cluster.SetProperty(i, key, value))\n"}},
 		[]finder{tested("./zksynctest", "^TestSetPropertyOfTheSharedServer$")}},
+	{"zkserver: accept a fault that answers a success without its result", []edit{{"zksynctest/zkserver/inject.go",
+		"	case f.Do.kind == actError && f.Do.code == 0:\n", "	case false:\n"}},
+		[]finder{tested("./zksynctest/zkserver", "^TestInjectRefusesNonsense$")}},
 }
