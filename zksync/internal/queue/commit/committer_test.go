@@ -335,26 +335,6 @@ func TestBatchesAreBounded(t *testing.T) {
 	})
 }
 
-// Messages for many directories that do not exist take few requests.
-func TestMessagesForManyNewDirectories(t *testing.T) {
-	committing(t, func(t *testing.T, srv *zksynctest.Server, c *Committer, _ *session.Session) {
-		c.MakeDir = func(ctx context.Context, s *session.Session, path string) error { return s.MakeDir(ctx, path) }
-		var txs []Tx
-		for i := range maxBatch {
-			tx, err := c.NewCreate(fmt.Sprintf("/c/new/%03d", i), "qn-", nil)
-			must(t, err)
-			txs = append(txs, tx)
-		}
-		if err := errors.Join(c.doAll(t.Context(), txs...)...); err != nil {
-			t.Error(err)
-		}
-		// The refused request, the first directory, the one above it and the first one again, a look, the others, and the messages.
-		if n := len(srv.Ops()); n > 7 {
-			t.Errorf("%d requests for %d directories, want 7 at most", n, maxBatch)
-		}
-	})
-}
-
 // An entry that is withdrawn ends the entries behind it, and no entry ahead of it, even if the request with the entries
 // ahead must be repeated (sender.prepare: the condition for errSkipped).
 func TestWithdrawalSparesTheEntriesAhead(t *testing.T) {

@@ -3,9 +3,6 @@ package commit
 import (
 	"context"
 	"fmt"
-	"slices"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
 )
@@ -30,15 +27,14 @@ func (r *sender) retireMarker(err error) {
 	_ = r.c.Gate.Refused(err)
 }
 
-// entryRefused handles a request that was refused because of the first of some entries, before which it
+// entryRefused handles a request that was refused because of the entry e, before which it
 // had n entries.
-func (r *sender) entryRefused(ctx context.Context, s *session.Session, entries []*Entry, n int, err error) error {
-	e := entries[0]
+func (r *sender) entryRefused(ctx context.Context, s *session.Session, e *Entry, n int, err error) error {
 	if r.hasOutcome(e) {
 		return nil // it was withdrawn while it was sent, and the other entries need no repair
 	}
 	if e.Dir != "" {
-		switch failed := r.repair(ctx, s, entries, err); {
+		switch failed := r.repair(ctx, s, e.Dir, err); {
 		case failed == nil:
 			return nil
 		case ctx.Err() != nil || session.ClassOf(failed).Again():
@@ -63,15 +59,13 @@ func (r *sender) hasOutcome(e *Entry) bool {
 	return e.finished
 }
 
-// repair makes the creation of the first message of entries possible, which was refused with err. If
+// repair makes the creation of a message in dir possible, which was refused with err. If
 // nothing can be repaired, it returns err.
-func (r *sender) repair(ctx context.Context, s *session.Session, entries []*Entry, err error) error {
+func (r *sender) repair(ctx context.Context, s *session.Session, dir string, err error) error {
 	var failed error
-	switch dir := entries[0].Dir; session.ClassOf(err) {
+	switch session.ClassOf(err) {
 	case session.ClassNoNode:
-		if failed = r.c.MakeDir(ctx, s, dir); failed == nil {
-			r.makeOthers(ctx, s, entries)
-		}
+		failed = r.c.MakeDir(ctx, s, dir)
 	case session.ClassNodeExists:
 		f := freeing{s: s, dir: dir, numberOf: r.c.NumberOf}
 		failed = f.run(ctx)
@@ -91,32 +85,6 @@ func (r *sender) repair(ctx context.Context, s *session.Session, entries []*Entr
 		return failed
 	}
 	return r.repaired(err)
-}
-
-// makeOthers creates the missing directories of entries beside the directory of the first one, which exists. Otherwise
-// each of them would refuse a request. It may fail: then the refusals tell which ones are missing.
-func (r *sender) makeOthers(ctx context.Context, s *session.Session, entries []*Entry) {
-	var dirs []string
-	var reads []session.Read
-	for _, e := range entries {
-		if dir := e.Dir; dir != "" && dir != entries[0].Dir && !slices.Contains(dirs, dir) && !r.hasOutcome(e) {
-			dirs, reads = append(dirs, dir), append(reads, session.ReadData(dir))
-		}
-	}
-	if len(dirs) == 0 {
-		return
-	}
-	// Both requests are smaller than the one that was refused.
-	results, _ := s.MultiRead(ctx, reads...)
-	var creates []any
-	for i, r := range results {
-		if session.ClassOf(r.Err) == session.ClassNoNode {
-			creates = append(creates, &zk.CreateRequest{Path: dirs[i]}) // a partition, which is no container
-		}
-	}
-	if len(creates) > 0 {
-		_, _ = s.Multi(ctx, creates...)
-	}
 }
 
 // repaired counts a repair of a request that failed with err, and returns an error after

@@ -138,7 +138,7 @@ func (r *sender) send(ctx context.Context, s *session.Session) error {
 	}
 	for i, e := range entries {
 		if at -= len(e.Ops); at < 0 {
-			return r.entryRefused(ctx, s, entries[i:], i, err)
+			return r.entryRefused(ctx, s, e, i, err)
 		}
 	}
 	return err
