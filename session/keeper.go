@@ -29,7 +29,6 @@ type keeper struct {
 	beatAt time.Time // when that commit was sent
 	spare  int       // index in alwaysThere of the znode to check if no znode of ours can be checked
 	resume time.Time // no commit is made earlier, because the last commit has failed
-	asked  uint64    // the number of times that the keeper has asked about the znode of a lease
 }
 
 // run keeps the session proven until the session is over. An error ends the session.

@@ -142,7 +142,7 @@ func (k *keeper) commitFirst(w *wire.Conn) {
 func (k *keeper) checked() (*Lease, string) {
 	k.v.mu.Lock()
 	defer k.v.mu.Unlock()
-	best := k.next(false)
+	best := k.takeTurn(false)
 	if best == nil {
 		// A check that fails is no commit for the lease, so the znode must exist.
 		return nil, alwaysThere[k.spare]
@@ -150,9 +150,9 @@ func (k *keeper) checked() (*Lease, string) {
 	return best, best.path
 }
 
-// next returns the lease about whose znode the keeper asks next, among those whose znodes can be checked or among
-// those that cannot; leases.mu is held. It returns nil if there is none.
-func (k *keeper) next(unreadable bool) *Lease {
+// takeTurn returns the lease about whose znode the keeper asks next, among those whose znodes can be checked or among
+// those that cannot, and ends its turn; leases.mu is held. It returns nil if there is none.
+func (k *keeper) takeTurn(unreadable bool) *Lease {
 	var best *Lease
 	for l := range k.v.open {
 		if l.path == "" || l.gone || l.unreadable != unreadable {
@@ -160,13 +160,12 @@ func (k *keeper) next(unreadable bool) *Lease {
 		}
 		// The znode of a hold is checked rather than the znode of a waiter: its removal ends the hold. The znodes of
 		// many holds take turns, so that the removal of each is found in time.
-		if best == nil || l.state > best.state || l.state == best.state && l.asked < best.asked {
+		if best == nil || l.state > best.state || l.state == best.state && l.turn < best.turn {
 			best = l
 		}
 	}
 	if best != nil {
-		k.asked++
-		best.asked = k.asked
+		best.endTurn()
 	}
 	return best
 }
@@ -175,7 +174,7 @@ func (k *keeper) next(unreadable bool) *Lease {
 // servers also hide from us that such a znode was deleted.
 func (k *keeper) lookForUnreadable(w *wire.Conn) {
 	k.v.mu.Lock()
-	l, path := k.next(true), ""
+	l, path := k.takeTurn(true), ""
 	if l != nil && l.state == leaseHeld {
 		path = l.path
 	}

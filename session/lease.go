@@ -12,8 +12,10 @@ import (
 // when the znode is granted, Release when the znode is being deleted, and End when it is gone.
 //
 // While a lease is prepared or held, the session makes a request twelve times per session
-// timeout. Five of these requests are transactions that change nothing. Other requests of
-// the session count, too. The session closes a connection that does not answer for a
+// timeout. Five of these requests are transactions that change nothing. Each checks the
+// znode of one lease, in turn; if the ACL of a held znode forbids the check, a read looks
+// for the znode beside the transaction. Other requests of the session count, too, and its
+// transactions take the place of these. The session closes a connection that does not answer for a
 // quarter of the session timeout, so that the session can move to another server in time.
 // While a lease is held and the Deadline is a quarter away, the session also closes a
 // connection on which such a transaction is unanswered for a fifth of the timeout.
@@ -31,7 +33,7 @@ type Lease struct {
 	lost  error         // the loss of the hold
 
 	unreadable bool   // the znode's ACL forbids us to check the znode
-	asked      uint64 // keeper.asked when the keeper last asked about the znode
+	turn       uint64 // the lease with the least turn is the next one whose znode is checked
 }
 
 type leaseState uint8
@@ -216,6 +218,7 @@ func (l *Lease) change(to leaseState) {
 		l.endHold(l.lost)
 	}
 	l.state = to
+	l.endTurn() // or many short holds would keep the znodes of long ones from being checked
 	switch to {
 	case leasePrepared:
 		v.open[l] = struct{}{}
@@ -231,6 +234,12 @@ func (l *Lease) change(to leaseState) {
 		return
 	}
 	v.kickIfLate()
+}
+
+// endTurn puts the lease behind all others; leases.mu is held.
+func (l *Lease) endTurn() {
+	l.v.turns++
+	l.turn = l.v.turns
 }
 
 // lose records that the znode of the lease does not exist any more. leases.mu is held. The

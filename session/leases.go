@@ -29,6 +29,7 @@ type leases struct {
 	open   map[*Lease]struct{} // prepared or held
 	over   error               // why holds have ended; no further hold begins
 	held   int
+	turns  uint64        // that the leases have had, see Lease.turn
 	wanted int           // callers of Grant that need a newer proof
 	moved  chan struct{} // closed and replaced when the proof has moved or a znode is gone
 	wake   time.Time     // when the keeper runs next

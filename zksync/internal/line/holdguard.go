@@ -88,7 +88,7 @@ func (g *holdGuard) guard(path string, w *session.Watch) {
 				read = znode.WatchStat // the data are too large, and would be again
 			}
 			if stat.EphemeralOwner != g.s.ID() || g.owns != nil && !g.owns(stat) {
-				// Another candidate has created the znode again under the same name.
+				// A znode of another candidate, or of another part of the program, has the same name.
 				g.lose()
 				return
 			}
@@ -96,7 +96,7 @@ func (g *holdGuard) guard(path string, w *session.Watch) {
 		var again <-chan time.Time
 		if g.owns != nil {
 			// A server hides the removal from a client that may not read the znode any more. The checks of the session's
-			// transactions find the znode of the next leader then.
+			// transactions take the znode of the next leader for ours then.
 			again = time.After(g.s.Timeout())
 		}
 		select {

@@ -106,7 +106,8 @@ func (c *Config) readCzxids(ctx context.Context, s *session.Session) (map[string
 func (l *partitionList) knowsAll(t *claimTable) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// A partition has a czxid from its first listing on.
+	// A partition has a czxid from its first listing on. While messages of earlier partitions keep one from being
+	// listed, parts of ended directories stay in the table, which does no harm: few clients delete such directories.
 	if l.listing.hasFired() || slices.ContainsFunc(l.begun(time.Now().UnixMilli()), func(p *partition) bool { return p.czxid == 0 }) {
 		return true
 	}

@@ -38,7 +38,7 @@ func newStaleFlag(w *session.Watch, b *broadcast, from time.Time) *staleFlag {
 
 func (f *staleFlag) isStale() bool { return f == nil || f.stale.Load() }
 
-// hasFired reports whether the data has changed since, also before the time from which the flag is stale.
+// hasFired reports whether the watch has fired, even if the flag is not stale yet.
 func (f *staleFlag) hasFired() bool { return f != nil && f.fired.Load() }
 
 // markStale makes the flag stale, even if nothing has changed.

@@ -23,7 +23,7 @@ func (t *take) startWait(context.Context) error {
 // the further messages, and messages that this one gives back. So no wake-up is lost when a Take ends.
 func (t *take) startWatching(ctx context.Context) error {
 	if err := t.startWait(ctx); err != nil || t.watches || t.line.path != "" {
-		return err // consumers behind a Take in the line wait until it leaves, which it looks for at each change
+		return err // a Take in the line looks at each change whether it has to leave, since consumers behind it wait for that
 	}
 	select {
 	case t.v.watching <- struct{}{}:
