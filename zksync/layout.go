@@ -48,7 +48,8 @@ const (
 	// The candidates need the permission READ. If the answer to the creation of the leader's znode is lost, and the
 	// candidate may not read the znode, or another client writes to it at once, the candidate cannot know the znode: Campaign
 	// fails or waits, and nobody leads, until the znode is deleted or the session of the candidate has ended. Servers before
-	// 3.8.4 show enough of the znode to every client.
+	// 3.8.4 show enough of the znode to every client. A leader whose znode was removed after its ACL had been closed goes on
+	// to lead if it may not read the znode of the next leader.
 	LayoutEphemeral
 )
 

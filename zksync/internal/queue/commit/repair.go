@@ -65,6 +65,8 @@ func (r *sender) repair(ctx context.Context, s *session.Session, dir string, err
 	var failed error
 	switch session.ClassOf(err) {
 	case session.ClassNoNode:
+		// One directory at a time, although each missing one refuses a request: directories that one transaction creates
+		// have the same czxid, by which the claim table tells them apart.
 		failed = r.c.MakeDir(ctx, s, dir)
 	case session.ClassNodeExists:
 		f := freeing{s: s, dir: dir, numberOf: r.c.NumberOf}
