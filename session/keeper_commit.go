@@ -150,8 +150,9 @@ func (k *keeper) checked() (*Lease, string) {
 	return best, best.path
 }
 
-// takeTurn returns the lease about whose znode the keeper asks next, among those whose znodes can be checked or among
-// those that cannot, and ends its turn; leases.mu is held. It returns nil if there is none.
+// takeTurn returns the lease whose znode the keeper asks about next, and ends the turn of this lease; leases.mu is held.
+// If unreadable, it considers only leases whose znodes cannot be checked, and otherwise only the other leases. It returns
+// nil if no lease is left.
 func (k *keeper) takeTurn(unreadable bool) *Lease {
 	var best *Lease
 	for l := range k.v.open {

@@ -399,6 +399,17 @@ func TestALeaseOfAZnodeThatMayNotBeRead(t *testing.T) {
 	})
 }
 
+// held returns a lease that is held, of the znode at path.
+func held(t *testing.T, s *session.Session, path string) *session.Lease {
+	t.Helper()
+	l := s.Lease()
+	l.Own(path)
+	if err := l.Grant(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
 // The transactions of a session check the znodes of its holds in turn, so that the removal of each of n znodes is
 // found in n fifths of the session timeout.
 func TestChecksOfManyHoldsTakeTurns(t *testing.T) {
@@ -409,22 +420,14 @@ func TestChecksOfManyHoldsTakeTurns(t *testing.T) {
 		for i := range n {
 			path := fmt.Sprintf("/mine-%d", i)
 			create(t, s, path, zk.FlagEphemeral)
-			l := s.Lease()
+			l := held(t, s, path)
 			defer l.End()
-			l.Own(path)
-			if err := l.Grant(t.Context()); err != nil {
-				t.Fatal(err)
-			}
 			l.NotifyGone(func() { gone <- path })
 		}
 		srv.ResetOps()
 		create(t, s, "/short", zk.FlagEphemeral)
 		for range n + 1 {
-			short := s.Lease()
-			short.Own("/short")
-			if err := short.Grant(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			short := held(t, s, "/short")
 			time.Sleep(timeout / 5)
 			short.End()
 		}
@@ -466,12 +469,8 @@ func TestRemovalOfAZnodeThatMayNotBeRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l := s.Lease()
+			l := held(t, s, path)
 			defer l.End()
-			l.Own(path)
-			if err := l.Grant(t.Context()); err != nil {
-				t.Fatal(err)
-			}
 			l.NotifyGone(func() { gone <- path })
 			paths = append(paths, path)
 		}

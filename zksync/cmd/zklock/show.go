@@ -56,7 +56,7 @@ type entry struct {
 	Clients      []zksync.Client `json:"clients"`
 	Depth        int             `json:"depth"` // participants that wait, or messages
 	Participants []participant   `json:"participants"`
-	Beside       int             `json:"beside,omitempty"` // the number of contenders of other kinds, which only zklock who counts
+	Beside       int             `json:"beside,omitempty"` // the number of contenders of other kinds; the command who alone counts them
 }
 
 func entryOf(found *zksync.Inspection) entry {

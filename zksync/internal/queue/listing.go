@@ -67,7 +67,7 @@ func (v *view) watchDir(ctx context.Context, dir string, create bool) ([]string,
 
 // restAfter returns the time after a listing of a directory with n names in which events do not make it stale. Most
 // messages of Retry, and most spans of a DelayQueue, are not due: if each change made a consumer list all of them, the
-// cost of a message would grow with the number of those that wait for their time.
+// cost of a message would grow with the number of messages that wait for their time.
 func (v *view) restAfter(dir string, n int) time.Duration {
 	if n <= namesPerRead || dir != v.cfg.child(laterName) && (!v.cfg.Kind.Delayed || dir != v.cfg.Path) {
 		return 0

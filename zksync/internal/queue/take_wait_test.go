@@ -59,7 +59,7 @@ func TestTakesThatAreCancelledPassMessagesOn(t *testing.T) {
 		const takes = 60
 		ends, results := h.takes(c, takes)
 		for i := 0; i < takes-2; i += 2 {
-			// The Take that has waited longest is the one that a message wakes.
+			// A message wakes the Take that has waited longest.
 			if i%4 == 0 {
 				ends[i]()
 				h.put(i, i+1)
